@@ -1,0 +1,3 @@
+from livepages.cli import main
+
+main()

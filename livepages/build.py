@@ -1,0 +1,65 @@
+"""One build of a site: its pages, their runs, and everything that went wrong."""
+
+import platform
+from collections.abc import Callable
+
+from livepages import jaxhost
+from livepages.engine import Engine
+from livepages.outcome import Failure, Run, failures
+from livepages.page import Page
+
+
+class Build:
+    """What the doors that show pages share: `begin` brings every page up to date, `find` gives one to show."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.failures: list[Failure] = []
+        self.unread: list[Failure] = []
+        self.stale: list[Page] = []
+        self._pages: list[Page] = []
+        self._runs: dict[str, Run] = {}
+
+    def begin(self, started: Callable[[list[Page]], None], done: Callable[[Page, Run], None]) -> None:
+        """Read every page, and run those that the cache does not hold.
+
+        Args:
+            started: called once, with the pages that have to run.
+            done: called for each of them when it has run.
+        """
+        self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
+        self.failures = list(self.unread)
+        programs = [page for page in self._pages if page.program]
+        runs = self.engine.kept(programs)
+        self.stale = [page for page in programs if page.path not in runs]
+        started(self.stale)
+        if self.stale:
+            runs |= self.engine.run(self.stale, done)
+        self._runs = {page.name: runs[page.path] for page in programs}
+        for page in programs:
+            self.failures += failures(page, self._runs[page.name])
+
+    def find(self, text: str) -> tuple[Page, Run, str] | None:
+        """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
+        text = text.replace("\r\n", "\n").strip("\n")
+        found = [page for page in self._pages if page.blocks and text.startswith(page.body)]
+        if not found:
+            return None
+        page = max(found, key=lambda page: len(page.body))
+        return page, self._runs.get(page.name, Run(())), text[len(page.body) :]
+
+    @property
+    def summary(self) -> str:
+        """What the build consists of, in a line."""
+        blocks = [block for page in self._pages for block in page.blocks]
+        off = sum(not block.runs for block in blocks)
+        ran = sum(len(page.program) for page in self.stale)
+        return (
+            f"{len(self._pages)} pages, {len(blocks)} Python blocks: {ran} run now, {len(blocks) - ran - off} unchanged, "
+            f"{off} not run"
+        )
+
+
+def versions() -> str:
+    """The versions that outcomes are from, in words."""
+    return f"jax {jaxhost.installed()}, Python {platform.python_version()}"

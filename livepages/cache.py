@@ -1,0 +1,59 @@
+"""Values by key, on disk: safe when several builds share it, bounded in size, deletable at any time."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+LIMIT = 256 * 1024 * 1024  # bytes of one folder
+
+
+class Cache:
+    """JSON values in a folder, one file each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, key: str) -> Any:
+        """The value stored under `key`, None if there is none that can be read."""
+        file = self._file(key)
+        try:
+            value = json.loads(file.read_bytes())
+            os.utime(file)
+        except (OSError, ValueError):
+            return None
+        return value
+
+    def put(self, key: str, value: Any) -> None:
+        """Store `value`. A reader sees the old value or the new one, whole, whoever else is writing."""
+        file = self._file(key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=file.parent, prefix="new-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                json.dump(value, stream)
+            os.replace(name, file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+    def _file(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json"
+
+
+def prune(folder: Path, limit: int = LIMIT) -> None:
+    """Delete the files not used for longest until at most `limit` bytes are left below `folder`."""
+    files = []
+    for file in folder.rglob("*"):
+        try:
+            if file.is_file():
+                files.append((file.stat().st_mtime, file.stat().st_size, file))
+        except OSError:  # another build deleted it
+            continue
+    total = sum(size for _, size, _ in files)
+    for _, size, file in sorted(files):
+        if total <= limit:
+            break
+        file.unlink(missing_ok=True)
+        total -= size

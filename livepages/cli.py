@@ -1,0 +1,111 @@
+"""The door for the command line."""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from livepages.engine import Engine
+from livepages.outcome import ERR, Failure, Outcome, Run, failures
+from livepages.page import Page
+from livepages.progress import Progress
+from livepages.project import Project, ProjectError, find_project
+
+_DESCRIPTION = """\
+Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
+Failures are listed as PAGE:LINE; the exit status is 1 if there is one, 2 if the command cannot be carried out."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Carry out a command line and exit."""
+    parser = argparse.ArgumentParser("livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
+    run.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files to run now, changed or not; all stale ones if none")
+    run.add_argument("--all", action="store_true", help="run every page, changed or not")
+    run.add_argument("-v", "--verbose", action="store_true", help="print what every block gave")
+    run.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
+    run.set_defaults(act=_run)
+
+    check = commands.add_parser("check", help="read every page, run nothing: list what cannot be read and what is not run")
+    check.set_defaults(act=_check)
+
+    clean = commands.add_parser("clean", help="delete what earlier runs left: outcomes and compiled programs")
+    clean.set_defaults(act=_clean)
+
+    options = parser.parse_args(arguments)
+    try:
+        status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
+    except ProjectError as error:
+        parser.error(str(error))
+    sys.exit(status)
+
+
+def _run(options: argparse.Namespace, project: Project) -> int:
+    for file in options.pages:
+        if not file.is_file():
+            sys.stderr.write(f"livepages: {file}: no such page\n")
+            return 2
+    engine = Engine(project, options.jobs)
+    pages, failed = engine.read([file.resolve() for file in options.pages] or project.page_paths())
+    programs = [page for page in pages if page.program]
+    runs = {} if options.all or options.pages else engine.kept(programs)
+    progress = Progress(_say)
+    stale = [page for page in programs if page.path not in runs]
+    try:
+        progress.started(stale)
+        runs |= engine.run(stale, progress.done)
+    finally:
+        engine.close()
+    for page in programs:
+        failed += failures(page, runs[page.path])
+        if options.verbose:
+            _print_run(page, runs[page.path])
+    print(f"{len(pages)} pages: {len(stale)} run, {len(programs) - len(stale)} unchanged")
+    return _tell(failed)
+
+
+def _check(_: argparse.Namespace, project: Project) -> int:
+    engine = Engine(project)
+    pages, failed = engine.read(project.page_paths())
+    blocks = [block for page in pages for block in page.blocks]
+    off = [block for block in blocks if not block.runs]
+    for block in off:
+        print(f"{block.page}:{block.line}: not run: {block.options.why}")
+    print(f"{len(pages)} pages, {len(blocks)} Python blocks, {len(off)} of them not run")
+    return _tell(failed)
+
+
+def _clean(_: argparse.Namespace, project: Project) -> int:
+    shutil.rmtree(project.cache, ignore_errors=True)
+    return 0
+
+
+def _tell(failed: list[Failure]) -> int:
+    for failure in failed:
+        print(failure)
+    if failed:
+        print(f"{len(failed)} failed")
+    return 1 if failed else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _print_run(page: Page, run: Run) -> None:
+    for block, outcome in zip(page.program, run.outcomes, strict=True):
+        print(f"--- {page.name}:{block.line}  {_cost(outcome)}")
+        for stream, text in outcome.output:
+            print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
+        if outcome.figures:
+            print(f"[{len(outcome.figures)} figure{'s' if len(outcome.figures) > 1 else ''}]")
+        if outcome.raised:
+            print(outcome.raised.traceback)
+
+
+def _cost(outcome: Outcome) -> str:
+    if outcome.skipped:
+        return f"not run: {outcome.skipped}"
+    return f"{outcome.seconds:.2f} s, {outcome.traces} traces, {outcome.compiles} compiles"

@@ -1,0 +1,134 @@
+"""Pages to runs, through the cache: what every door calls."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+
+from livepages import jaxhost, marks
+from livepages.cache import Cache, prune
+from livepages.outcome import Failure, Run, failures
+from livepages.page import Page, PageError, read_page
+from livepages.project import Project
+from livepages.run import Runner, Task
+
+_ROOMS = ("worker.py", "jaxhost.py", "figures.py", "outcome.py", "run.py")  # what an outcome depends on
+
+
+class Engine:
+    """Runs a project's pages, and knows which need not run again."""
+
+    def __init__(self, project: Project, workers: int | None = None) -> None:
+        self.project = project
+        self._runner = Runner(project, workers)
+        self._cache = Cache(project.cache / "runs")
+
+    def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
+        """The pages of these files, and a failure for each that cannot be read."""
+        pages, failed = [], []
+        for path in paths:
+            try:
+                page = read_page(path, self.project.snippets, self.project.name(path))
+                for block in page.blocks:
+                    marks.marks_of(block)
+                pages.append(page)
+            except PageError as error:
+                failed.append(Failure(error.page, error.line, error.line, error.message))
+        return pages, failed
+
+    def kept(self, pages: Iterable[Page]) -> dict[Path, Run]:
+        """The runs that the cache holds and that nothing has made stale."""
+        host = _host(self.project)
+        _version.cache_clear()
+        found = {}
+        for page in pages:
+            entry = self._cache.get(_key(page, host))
+            if entry and _still(entry["files"], entry["versions"]):
+                found[page.path] = Run.from_json(entry["run"])
+        return found
+
+    def run(self, pages: Iterable[Page], done: Callable[[Page, Run], None] = lambda page, run: None) -> dict[Path, Run]:
+        """Run pages now, whatever the cache holds, and keep the runs that have no failure."""
+        host, began = _host(self.project), time.time()
+
+        def keep(page: Page, run: Run) -> None:
+            files = {name: _content(Path(name)) for name in run.files}
+            if not failures(page, run) and not _touched(files, began):
+                entry = {"run": run.to_json(), "files": files, "versions": _versions(run.modules)}
+                self._cache.put(_key(page, host), entry)
+            done(page, run)
+
+        tasks = [Task(page, _skips(page)) for page in pages]
+        runs = self._runner.run(tasks, keep)
+        if runs:
+            prune(self.project.cache / "runs")
+            prune(self.project.cache / "compiled")
+        return runs
+
+    def run_tasks(self, tasks: Iterable[Task], done: Callable[[Page, Run], None]) -> dict[Path, Run]:
+        """Run parts of pages now; nothing is kept."""
+        return self._runner.run(tasks, done)
+
+    def close(self) -> None:
+        """End the processes that wait for more pages."""
+        self._runner.close()
+
+
+def _skips(page: Page) -> tuple[str, ...]:
+    return tuple(marks.skipped(block) for block in page.program)
+
+
+def _host(project: Project) -> str:
+    """What, besides the page and its files, an outcome depends on, as text."""
+    return json.dumps([jaxhost.fingerprint(), _engine(), dict(project.jax)], sort_keys=True, default=str)
+
+
+@cache
+def _engine() -> str:
+    folder = Path(__file__).parent
+    return hashlib.sha256(b"\0".join((folder / room).read_bytes() for room in _ROOMS)).hexdigest()
+
+
+def _key(page: Page, host: str) -> str:
+    return hashlib.sha256("\0".join((page.name, page.key, host, *_skips(page))).encode()).hexdigest()
+
+
+def _still(files: dict[str, str | None], versions: dict[str, str]) -> bool:
+    """Whether files and distributions are as they were."""
+    return all(_content(Path(name)) == content for name, content in files.items()) and all(
+        _version(name) == number for name, number in versions.items()
+    )
+
+
+def _content(file: Path) -> str | None:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _touched(files: Iterable[str], since: float) -> bool:
+    """Whether a file changed while the page ran: then nobody knows which content the page saw."""
+    return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)
+
+
+@cache
+def _version(distribution: str) -> str | None:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return None
+
+
+def _versions(modules: Iterable[str]) -> dict[str, str]:
+    """The version of each distribution that gave one of these top-level modules."""
+    names = {name for module in modules for name in _distributions().get(module, ())}
+    return {name: version(name) for name in sorted(names)}
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()

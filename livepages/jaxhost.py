@@ -1,0 +1,147 @@
+"""All that the engine knows of JAX: its host, its settings, its counters, and which frames are its own.
+
+jax is imported inside functions only, so that a build in which nothing runs never imports it.
+"""
+
+import glob
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, distributions, version
+from pathlib import Path
+
+_TRACE = "/jax/core/compile/jaxpr_trace_duration"
+_COMPILE = "/jax/core/compile/backend_compile_duration"
+_PLUGINS = re.compile(r"(jax|jaxlib|jax[-_]cuda.*|jax[-_]rocm.*|jax[-_]metal|libtpu)$", re.IGNORECASE)
+
+
+def fingerprint() -> dict[str, object]:
+    """What decides, on this host, what JAX gives; found without importing it."""
+    return {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "jax": {
+            dist.name: dist.version
+            for dist in sorted(distributions(), key=lambda dist: dist.name or "")
+            if dist.name and _PLUGINS.match(dist.name)
+        },
+        "environment": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(("JAX_", "XLA_", "CUDA_VISIBLE", "TPU_"))
+        },
+        "accelerators": accelerators(),
+    }
+
+
+def accelerators() -> list[str]:
+    """The kinds of the accelerators that the system lists, one entry each."""
+    found = []
+    for file in sorted(glob.glob("/proc/driver/nvidia/gpus/*/information")):
+        model = re.search(r"Model:\s*(.*)", Path(file).read_text(encoding="utf-8", errors="replace"))
+        found.append(model[1].strip() if model else "NVIDIA GPU")
+    return found + [f"TPU {Path(file).name}" for file in sorted(glob.glob("/dev/accel*"))]
+
+
+def installed() -> str:
+    """The installed jax's version, empty if there is none; without importing it."""
+    try:
+        return version("jax")
+    except PackageNotFoundError:
+        return ""
+
+
+def preload() -> None:
+    """Import what a page's process needs of JAX, without touching a backend, so that forks have it at once."""
+    import jax
+    import jax.monitoring
+    import jax.numpy  # noqa: F401
+
+    jax.monitoring.register_event_duration_secs_listener(_count)
+
+
+_counts = {_TRACE: 0, _COMPILE: 0}
+
+
+def _count(event: str, duration: float, **_: object) -> None:
+    if event in _counts:
+        _counts[event] += 1
+
+
+def counts() -> tuple[int, int]:
+    """How many functions this process has traced and compiled so far, by JAX's own monitoring."""
+    return _counts[_TRACE], _counts[_COMPILE]
+
+
+def configure(devices: int, x64: bool, cache: str, settings: Mapping[str, object]) -> None:
+    """Set up JAX for a page, before its backend starts.
+
+    Args:
+        devices: virtual CPU devices; more than one means CPU, whatever the host has.
+        x64: whether 64-bit types are on.
+        cache: the folder of the compilation cache that all pages share.
+        settings: names and values for ``jax.config.update``.
+    """
+    import jax
+
+    if devices > 1:
+        jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_num_cpu_devices", devices)
+    if x64:
+        jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_compilation_cache_dir", cache)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    for name, value in settings.items():
+        jax.config.update(name, value)
+
+
+def settle() -> None:
+    """Wait for callbacks and debug prints that are still under way."""
+    import jax
+
+    jax.effects_barrier()
+
+
+def device() -> str:
+    """The default device as the small print names it: kind, and count where there are several."""
+    import jax
+
+    try:
+        devices = jax.devices()
+    except RuntimeError as error:
+        return f"no device ({error})"
+    kind = devices[0].device_kind
+    return kind if len(devices) == 1 else f"{len(devices)} × {kind}"
+
+
+def lacks(needs: str) -> str:
+    """Why this host cannot run a block that `needs` this, such as ``gpus>=2``; empty if it can."""
+    import jax
+
+    platform_name, _, least = needs.replace("s>=", ">=").partition(">=")
+    wanted = int(least or 1)
+    try:
+        count = len(jax.devices(platform_name))
+    except RuntimeError:
+        count = 0
+    return "" if count >= wanted else f"needs {needs}; this host has {count or 'no'} {platform_name}"
+
+
+def internal_folders() -> list[str]:
+    """Folders whose frames a user of JAX does not want to see."""
+    import jax
+    import jaxlib
+
+    return [str(Path(module.__file__).parent) + os.sep for module in (jax, jaxlib) if module.__file__]
+
+
+def public_name(module: str, name: str) -> str:
+    """An exception's class as users write it: JAX's own without the private path."""
+    return name if module in ("builtins", "__main__") or module.startswith(("jax.", "jaxlib.")) else f"{module}.{name}"
+
+
+def user_notes(notes: Iterable[str]) -> list[str]:
+    """An exception's notes without JAX's remark on the frames it removed."""
+    return [note for note in notes if "JAX has removed its internal frames" not in note]

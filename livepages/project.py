@@ -1,0 +1,86 @@
+"""Where a project keeps its pages, and the settings all of them share.
+
+Settings stand in ``pyproject.toml``::
+
+    [tool.livepages]
+    docs = "docs"             # the pages
+    snippets = "snippets"     # modules that pages include and import
+    timeout = 60              # seconds a block may take, unless it says otherwise
+
+    [tool.livepages.jax]      # jax configuration every page starts with
+    jax_debug_key_reuse = true
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class ProjectError(Exception):
+    """The project's settings cannot be used; the message names the file."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """The folders and shared settings of one site. All paths are absolute."""
+
+    root: Path
+    docs: Path
+    snippets: Path
+    timeout: float = 60.0
+    jax: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def cache(self) -> Path:
+        """The folder for everything that may be deleted at any time."""
+        return self.root / ".cache" / "livepages"
+
+    def page_paths(self) -> list[Path]:
+        """Every page of the site, in a fixed order."""
+        return sorted(self.docs.rglob("*.md"))
+
+    def name(self, path: Path) -> str:
+        """A path as messages show it: relative to the root where it lies below it."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
+
+
+def find_project(start: Path) -> Project:
+    """The project that `start` (a file or folder) lies in.
+
+    Raises:
+        ProjectError: no ``pyproject.toml`` at or above `start` has a ``[tool.livepages]`` table, or the table
+            holds a name or a value that is not understood.
+    """
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            try:
+                table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("livepages")
+            except tomllib.TOMLDecodeError as error:
+                raise ProjectError(f"{file}: {error}") from None
+            if table is not None:
+                return _project(folder, table, file)
+    raise ProjectError(f"{start}: no pyproject.toml with a [tool.livepages] table here or above")
+
+
+def _project(root: Path, table: dict[str, object], file: Path) -> Project:
+    kinds: dict[str, type | tuple[type, ...]] = {
+        "docs": str,
+        "snippets": str,
+        "timeout": (int, float),
+        "jax": dict,
+    }
+    for name, value in table.items():
+        if name not in kinds:
+            raise ProjectError(f"{file}: [tool.livepages] knows no {name!r}; it knows {', '.join(kinds)}")
+        if not isinstance(value, kinds[name]) or isinstance(value, bool):
+            raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
+    rest = {name: value for name, value in table.items() if name in ("timeout", "jax")}
+    return Project(
+        root=root,
+        docs=root / str(table.get("docs", "docs")),
+        snippets=root / str(table.get("snippets", "snippets")),
+        **rest,  # type: ignore[arg-type]
+    )

@@ -1,0 +1,138 @@
+"""The door for pytest: pages are files, blocks are items, and a failure points at the Markdown line.
+
+A page runs once, in a process of its own, up to the last block that is selected; pages run side by side, as many as there
+are cores, from the moment the first item starts.
+"""
+
+import threading
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_codeblocks.plugin import TestBlock
+
+from livepages import marks
+from livepages.engine import Engine
+from livepages.outcome import Run, judge
+from livepages.page import Block, Page, PageError, read_page
+from livepages.project import Project, ProjectError, find_project
+from livepages.run import Task
+
+_RUNS = pytest.StashKey["_Runs"]()
+
+
+class BlockFailure(Exception):
+    """A block that did not do what its page says."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Pages are collected here, and nowhere else: pytest-codeblocks does not know that their blocks belong together."""
+    collected = yield
+    project = _project_of(file_path) if file_path.suffix == ".md" else None
+    if project is None:
+        return collected
+    return [PageFile.from_parent(parent, path=file_path)]
+
+
+def _project_of(file: Path) -> Project | None:
+    try:
+        project = find_project(file)
+    except ProjectError:
+        return None
+    return project if file.is_relative_to(project.docs) else None
+
+
+class PageFile(pytest.File):
+    """One page."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item for each block that runs; a page that cannot be read is an error here."""
+        project = _project_of(self.path)
+        assert project is not None
+        try:
+            page = read_page(self.path, project.snippets, project.name(self.path))
+            for number, block in enumerate(page.program):
+                yield BlockItem.of(self, project, page, number, block)
+        except PageError as error:
+            raise self.CollectError(str(error)) from None
+
+
+class BlockItem(TestBlock):
+    """One block; named as pytest-codeblocks names it."""
+
+    project: Project
+    page: Page
+    number: int
+
+    @classmethod
+    def of(cls, parent: PageFile, project: Project, page: Page, number: int, block: Block) -> "BlockItem":
+        """The item of block `number` of the page's program, with the marks written above it."""
+        item: BlockItem = cls.from_parent(parent, name=f"line {block.line}", obj=block)
+        item.project, item.page, item.number = project, page, number
+        for mark in marks.marks_of(block):
+            item.add_marker(mark)
+        return item
+
+    def runtest(self) -> None:
+        """Compare the block's outcome with what its page says."""
+        runs = self.session.stash.setdefault(_RUNS, _Runs(self.session))
+        block = self.page.program[self.number]
+        outcome = runs.of(self.page).outcomes[self.number]
+        if outcome.skipped:
+            pytest.skip(outcome.skipped)
+        if failure := judge(block, outcome):
+            raise BlockFailure(str(failure))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
+        """The failure as page, line and filtered traceback."""
+        if isinstance(excinfo.value, BlockFailure):
+            return str(excinfo.value)
+        return pytest.Item.repr_failure(self, excinfo)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the block stands; pytest counts lines from 0."""
+        return self.path, self.page.program[self.number].line - 1, f"{self.page.name}:{self.page.program[self.number].line}"
+
+
+class _Runs:
+    """The runs of all selected pages, begun together in the background."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        counts: dict[Path, tuple[Page, int]] = {}
+        projects = set()
+        for item in session.items:
+            if isinstance(item, BlockItem):
+                _, count = counts.get(item.path, (item.page, 0))
+                counts[item.path] = item.page, max(count, item.number + 1)
+                projects.add(item.project.root)
+                project = item.project
+        self._runs: dict[Path, Run] = {}
+        self._ready = {path: threading.Event() for path in counts}
+        self._error: BaseException | None = None
+        self._engine = Engine(project)
+        skips = {path: tuple(marks.skipped(block) for block in page.program) for path, (page, _) in counts.items()}
+        self._tasks = [Task(page, skips[path], count) for path, (page, count) in counts.items()]
+        threading.Thread(target=self._run, name="livepages-pytest", daemon=True).start()
+
+    def of(self, page: Page) -> Run:
+        """The run of a page, waited for."""
+        self._ready[page.path].wait()
+        if page.path not in self._runs and self._error:
+            raise self._error
+        return self._runs[page.path]
+
+    def _run(self) -> None:
+        try:
+            self._engine.run_tasks(self._tasks, self._done)
+        except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
+            self._error = error
+        finally:
+            self._engine.close()
+            for ready in self._ready.values():
+                ready.set()
+
+    def _done(self, page: Page, run: Run) -> None:
+        self._runs[page.path] = run
+        self._ready[page.path].set()

@@ -1,0 +1,445 @@
+"""Inside a page's own process: execute its blocks and capture everything a reader would see.
+
+``python -m livepages.worker serve`` imports JAX once, then forks a process for each job it reads, one line of JSON
+each, from standard input. ``python -m livepages.worker job FILE`` runs one job, where there is no fork.
+
+A job is a dictionary: ``folder`` (of the run: holds the script, the captured output and the outcomes), ``name`` (of the
+script), ``blocks`` (``code``, ``start``, ``needs``, ``skipped`` each), ``settings``, ``path`` (folders to import from),
+``root`` (of the project) and ``cache`` (of compiled programs). Outcomes go, a line of JSON each, to ``outcomes`` in the
+run's folder as soon as they are there, so that nothing is lost when the process dies.
+"""
+
+import __future__
+
+import ctypes
+import gc
+import io
+import json
+import linecache
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from livepages import figures, jaxhost
+
+OUTPUT_LIMIT = 1_000_000  # bytes a block may write
+_FUTURES = 0
+for _feature in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _feature).compiler_flag
+
+
+# --- output ------------------------------------------------------------------------------------------------------
+
+
+class _Stderr(io.RawIOBase):
+    """File descriptor 2, with marks around what is written here, as descriptors 1 and 2 share one file."""
+
+    mark = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def write(self, data: Any, /) -> int:
+        content = bytes(data)
+        whole = b"".join((b"\x1e+", self.mark, content, b"\x1e-", self.mark)) if self.mark else content
+        while whole:
+            whole = whole[os.write(2, whole) :]
+        return len(content)
+
+
+def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
+    """Fresh, unbuffered text streams on descriptors 1 and 2."""
+    out = io.FileIO(1, "w", closefd=False)
+    pair = (
+        io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)  # type: ignore[type-var]
+        for raw in (out, _Stderr())
+    )
+    return next(pair), next(pair)
+
+
+class Capture:
+    """Everything written to standard output and error, by whatever means, in order."""
+
+    def __init__(self, file: Path) -> None:
+        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self.position = 0  # in the file, up to which the output has been taken
+        self._flush_c: Callable[[Any], Any] | None = getattr(_libc(), "fflush", None)
+        _Stderr.mark = secrets.token_bytes(8).replace(b"\x1e", b"\x1f")
+        self._attach()
+
+    def _attach(self) -> None:
+        os.dup2(self._fd, 1)
+        os.dup2(self._fd, 2)
+        # The streams made before the fork are kept by loggers that were set up then.
+        self._streams = (sys.stdout, sys.stderr) = _streams()
+        sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
+
+    def take(self) -> tuple[list[list[str]], str]:
+        """The output since the last call, as (stream, text) pairs, and what the block did to the streams, if anything."""
+        fault = self._check()
+        if self._flush_c:
+            self._flush_c(None)
+        end = os.fstat(self._fd).st_size
+        if end - self.position > OUTPUT_LIMIT:
+            fault = fault or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
+        data = os.pread(self._fd, min(end - self.position, OUTPUT_LIMIT), self.position)
+        self.position = end
+        return _split(data), fault
+
+    def _check(self) -> str:
+        out, err = self._streams
+        fault = ""
+        if sys.stdout is not out or sys.stderr is not err:
+            fault = "left sys.stdout or sys.stderr replaced"
+        if out.closed or err.closed or not (_is_open(1) and _is_open(2)):
+            fault = "closed standard output or standard error"
+        if fault:
+            self._attach()
+        else:
+            out.flush()
+            err.flush()
+        return fault
+
+
+def _libc() -> Any:
+    try:
+        return ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return None
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _split(data: bytes) -> list[list[str]]:
+    """Marked bytes as (stream, text) pairs, neighbors of one stream joined; a line ends up as a terminal shows it."""
+    pairs: list[list[str]] = []
+    for number, part in enumerate(data.split(b"\x1e+" + _Stderr.mark)):
+        inside, mark, outside = part.partition(b"\x1e-" + _Stderr.mark)
+        pieces = [("out", part)] if number == 0 or not mark else [("err", inside), ("out", outside)]
+        for stream, piece in pieces:
+            text = piece.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")
+            if text and pairs and pairs[-1][0] == stream:
+                pairs[-1][1] += text
+            elif text:
+                pairs.append([stream, text])
+    for pair in pairs:
+        pair[1] = "\n".join(line.rpartition("\r")[2] for line in pair[1].split("\n"))
+    return pairs
+
+
+# --- one block ---------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
+
+    def __init__(self, folder: Path, name: str, blocks: list[dict[str, Any]]) -> None:
+        self._name, self._file = name, folder / "script" / name
+        self._flags = 0
+        self._written: list[str] = []
+        script = "\n".join(block["code"] for block in blocks)
+        linecache.cache[name] = (len(script), None, script.splitlines(keepends=True), name)
+        self.module = types.ModuleType("__main__")
+        # A real file, so that multiprocessing can start children from it, as from a script.
+        self.module.__file__ = str(self._file)
+        self.module.__dict__["__builtins__"] = __builtins__
+        self.module.__annotations__ = {}
+        sys.modules["__main__"] = self.module
+        sys.argv = [str(self._file)]
+        self._file.parent.mkdir()
+
+    def execute(self, block: dict[str, Any]) -> BaseException | None:
+        """Run a block in the page's namespace; the exception it ended with, if any."""
+        padding = [""] * (block["start"] - 1 - len(self._written))
+        lines = block["code"].splitlines()
+        self._file.write_text("\n".join([*self._written, *padding, *lines, ""]), encoding="utf-8")
+        try:
+            source = "\n" * (block["start"] - 1) + block["code"]
+            code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
+            self._flags |= code.co_flags & _FUTURES
+            exec(code, self.module.__dict__)
+            jaxhost.settle()
+        except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
+            return error
+        self._written += [*padding, *lines]
+        return None
+
+    def describe(self, error: BaseException, root: str) -> dict[str, Any]:
+        """An exception as its page shows it: the page's and the project's own frames, then the message."""
+        own = traceback.TracebackException.from_exception(error)
+        seen: set[int] = set()
+        text = "".join(self._format(own, root, seen)).rstrip("\n")
+        lines = [frame.lineno for frame in own.stack if frame.filename == self._name]
+        if isinstance(error, SyntaxError) and error.filename == self._name:
+            lines.append(error.lineno)
+        kind = type(error)
+        return {
+            "type": jaxhost.public_name(kind.__module__, kind.__qualname__),
+            "bases": [name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")],
+            "message": str(error),
+            "traceback": text,
+            "line": lines[-1] if lines else None,
+            "name": getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
+        }
+
+    def _format(self, error: traceback.TracebackException, root: str, seen: set[int]) -> list[str]:
+        """The lines of a traceback without carets, which differ from one Python to the next."""
+        seen.add(id(error))
+        lines: list[str] = []
+        earlier, joint = error.__cause__, "\nThe above exception was the direct cause of the following exception:\n\n"
+        if earlier is None and not error.__suppress_context__:
+            earlier, joint = error.__context__, "\nDuring handling of the above exception, another one occurred:\n\n"
+        if earlier is not None and id(earlier) not in seen and any(self._shown(f, root) for f in earlier.stack):
+            before = self._format(earlier, root, seen)
+            if before[-1] != "".join(error.format_exception_only()):
+                lines += [*before, joint]
+        frames = [frame for frame in error.stack if self._shown(frame, root)]
+        if frames:
+            lines.append("Traceback (most recent call last):\n")
+        for frame in frames:
+            file = frame.filename.removeprefix(root + os.sep)
+            lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
+            lines.append(f"    {frame.line}\n" if frame.line else "")
+        error.__notes__ = jaxhost.user_notes(error.__notes__ or []) or None  # type: ignore[attr-defined]
+        lines.append("".join(error.format_exception_only()))
+        return lines
+
+    def _shown(self, frame: traceback.FrameSummary, root: str) -> bool:
+        return frame.filename == self._name or _is_local(frame.filename, root)
+
+
+# --- what the page rests on --------------------------------------------------------------------------------------
+
+_SYSTEM = tuple({os.path.realpath(path) + os.sep for path in (sys.prefix, sys.base_prefix)})
+
+
+def _is_local(file: str, root: str) -> bool:
+    return file.startswith(root + os.sep) and not file.startswith(_SYSTEM)
+
+
+class Dependencies:
+    """The project's own files that a page opens or imports, and the distributions it imports."""
+
+    def __init__(self, root: str, aside: list[str]) -> None:
+        self._root = root
+        self._aside = tuple(folder + os.sep for folder in aside)
+        self._read: set[str] = set()
+        self._written: set[str] = set()
+        sys.addaudithook(self._audit)
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
+            return
+        file = os.path.realpath(os.fsdecode(arguments[0]))
+        if not _is_local(file, self._root) or file.startswith(self._aside) or os.path.isdir(file):
+            return
+        flags = arguments[2] if isinstance(arguments[2], int) else 0
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            self._written.add(file)
+        elif file not in self._written and not file.endswith(".pyc"):
+            self._read.add(file)
+
+    def files(self) -> list[str]:
+        """Local files read, or looked for in vain, and the source files of local modules."""
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and _is_local(file, self._root) and not file.startswith(self._aside):
+                self._read.add(file)
+        return sorted(self._read)
+
+    @staticmethod
+    def modules() -> list[str]:
+        """Top-level names of the modules imported from outside the standard library."""
+        names = {name.partition(".")[0] for name in sys.modules}
+        return sorted(name for name in names if name not in sys.stdlib_module_names and not name.startswith("_"))
+
+
+# --- one page ----------------------------------------------------------------------------------------------------
+
+
+def run_job(job: dict[str, Any], asked: float) -> None:
+    """Run a page in this process, which must be its own, and write down the outcomes. `asked`: when it was asked for."""
+    folder, settings = Path(job["folder"]), job["settings"]
+    record = os.open(folder / "outcomes", os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
+
+    def note(**entry: Any) -> None:
+        os.write(record, json.dumps(entry).encode() + b"\n")
+
+    _last_to_live()
+    capture = Capture(folder / "output")
+    work = os.path.realpath(folder / "work")
+    os.mkdir(work)
+    os.chdir(work)
+    sys.path[:0] = job["path"]
+    gc.unfreeze()
+    try:
+        jaxhost.configure(settings["devices"], settings["x64"], job["cache"], settings["jax"])
+    except Exception as error:  # noqa: BLE001  (what jax has against a name or a value)
+        note(refused=f"{type(error).__name__}: {error}")
+        return
+    program = Program(folder, job["name"], job["blocks"])
+    dependencies = Dependencies(job["root"], [os.path.realpath(folder), job["cache"]])
+    known = set(threading.enumerate())
+    started: dict[threading.Thread, int] = {}
+    began = time.perf_counter()
+    note(ready=time.monotonic() - asked)
+    for number, block in enumerate(job["blocks"]):
+        note(begun=number, at=capture.position)
+        if skipped := block["skipped"] or (block["needs"] and jaxhost.lacks(block["needs"])):
+            note(block=number, outcome={"skipped": skipped})
+            continue
+        traces, compiles = jaxhost.counts()
+        start = time.perf_counter()
+        error = program.execute(block)
+        seconds = time.perf_counter() - start
+        after = jaxhost.counts()
+        raised = program.describe(error, job["root"]) if error else None
+        drawn = _draw(program, job["root"])
+        output, fault = capture.take()
+        started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
+        if os.path.realpath(os.getcwd()) != work:
+            os.chdir(work)
+            fault = fault or "changed the working directory and did not change it back"
+        outcome = {"output": output, "raised": raised, "fault": fault, "seconds": seconds, **drawn}
+        note(block=number, outcome=outcome | {"traces": after[0] - traces, "compiles": after[1] - compiles})
+    for thread, number in _left_running(started):
+        note(block=number, fault=f"left the thread {thread.name} running: join it, or make it a daemon")
+    device = jaxhost.device()
+    note(
+        device=device,
+        files=dependencies.files(),
+        modules=dependencies.modules(),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _draw(program: Program, root: str) -> dict[str, Any]:
+    try:
+        return {"figures": figures.take_open()}
+    except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
+        return {"raised": program.describe(error, root)}
+
+
+def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
+    """The threads that keep a script from ending, after a second's grace, and the block that began each."""
+    patience = time.monotonic() + 1.0
+    for thread in started:
+        if thread.is_alive() and not thread.daemon:
+            thread.join(max(0.0, patience - time.monotonic()))
+    return [(thread, number) for thread, number in started.items() if thread.is_alive() and not thread.daemon]
+
+
+def _last_to_live() -> None:
+    """When memory runs out, let the system end this process before any other."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    except OSError:
+        pass
+
+
+# --- the doors ---------------------------------------------------------------------------------------------------
+
+
+def _prepare() -> None:
+    # Loggers that JAX sets up at import keep the stream they see then.
+    sys.stderr = _streams()[1]
+    jaxhost.preload()
+
+
+def serve() -> None:
+    """Fork a process for each job read from standard input; say on standard output which began and which ended."""
+    _prepare()
+    say = os.dup(1)
+    os.set_inheritable(say, False)
+    running: dict[int, str] = {}
+    jobs = _lines(0)
+
+    def ended(*_: object) -> None:
+        for pid in list(running):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                folder = running.pop(pid)
+                _end_group(pid)
+                os.write(say, json.dumps({"folder": folder, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, ended)
+    gc.collect()
+    gc.freeze()
+    for line in jobs:
+        job = json.loads(line)
+        if "matplotlib" in job["uses"]:
+            figures.preload()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        pid = os.fork()
+        if pid == 0:
+            os.setsid()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            os.close(say)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            _run_and_leave(job, job["asked"])
+        running[pid] = job["folder"]
+        os.write(say, json.dumps({"folder": job["folder"], "pid": pid}).encode() + b"\n")
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    for pid in running:
+        _end_group(pid)
+
+
+def _lines(fd: int) -> Any:
+    """The lines that come in on a descriptor; a signal handler may run while one is waited for."""
+    with open(fd, "rb", closefd=False) as stream:
+        yield from stream
+
+
+def _end_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _run_and_leave(job: dict[str, Any], asked: float) -> None:
+    """Run a job and end the process at once: a page must not run its host's exit handlers."""
+    status = 70
+    try:
+        run_job(job, asked)
+        status = 0
+    except BaseException:  # noqa: BLE001
+        Path(job["folder"], "crash").write_text(traceback.format_exc(), encoding="utf-8")
+    finally:
+        os._exit(status)
+
+
+def main() -> None:
+    """The command line: ``serve``, or ``job FILE``."""
+    if sys.argv[1:] == ["serve"]:
+        serve()
+    else:
+        job = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
+        _prepare()
+        if "matplotlib" in job["uses"]:
+            figures.preload()
+        _run_and_leave(job, job["asked"])
+
+
+if __name__ == "__main__":
+    main()
