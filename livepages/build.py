@@ -1,7 +1,9 @@
 """One build of a site: its pages, their runs, and everything that went wrong."""
 
 import platform
+import re
 from collections.abc import Callable
+from functools import cache
 
 from livepages import jaxhost
 from livepages.engine import Engine
@@ -41,12 +43,12 @@ class Build:
 
     def find(self, text: str) -> tuple[Page, Run, str] | None:
         """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
-        text = text.replace("\r\n", "\n").strip("\n")
-        found = [page for page in self._pages if page.blocks and text.startswith(page.body)]
+        text = _normal(text)
+        found = [(body, page) for page in self._pages if page.blocks and text.startswith(body := _normal(page.body))]
         if not found:
             return None
-        page = max(found, key=lambda page: len(page.body))
-        return page, self._runs.get(page.name, Run(())), text[len(page.body) :]
+        body, page = max(found, key=lambda pair: len(pair[0]))
+        return page, self._runs.get(page.name, Run(())), text[len(body) :]
 
     @property
     def summary(self) -> str:
@@ -60,6 +62,12 @@ class Build:
         )
 
 
+def _normal(text: str) -> str:
+    """Text as Python-Markdown has normalized it when extensions get to see it."""
+    return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")
+
+
+@cache
 def versions() -> str:
     """The versions that outcomes are from, in words."""
     return f"jax {jaxhost.installed()}, Python {platform.python_version()}"

@@ -10,6 +10,7 @@ from livepages.outcome import ERR, Failure, Outcome, Run, failures
 from livepages.page import Page
 from livepages.progress import Progress
 from livepages.project import Project, ProjectError, find_project
+from livepages.run import WorkerError
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
-    except ProjectError as error:
+    except (ProjectError, WorkerError) as error:
         parser.error(str(error))
     sys.exit(status)
 

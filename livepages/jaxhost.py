@@ -3,17 +3,19 @@
 jax is imported inside functions only, so that a build in which nothing runs never imports it.
 """
 
+import contextlib
 import glob
 import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
-from importlib.metadata import PackageNotFoundError, distributions, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _TRACE = "/jax/core/compile/jaxpr_trace_duration"
 _COMPILE = "/jax/core/compile/backend_compile_duration"
-_PLUGINS = re.compile(r"(jax|jaxlib|jax[-_]cuda.*|jax[-_]rocm.*|jax[-_]metal|libtpu)$", re.IGNORECASE)
+_CUDA = tuple(f"jax-cuda{major}-{part}" for major in (12, 13) for part in ("plugin", "pjrt"))
+_DISTRIBUTIONS = ("jax", "jaxlib", *_CUDA, "jax-rocm7-plugin", "jax-rocm7-pjrt", "jax-metal", "libtpu")
 
 
 def fingerprint() -> dict[str, object]:
@@ -21,11 +23,7 @@ def fingerprint() -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
-        "jax": {
-            dist.name: dist.version
-            for dist in sorted(distributions(), key=lambda dist: dist.name or "")
-            if dist.name and _PLUGINS.match(dist.name)
-        },
+        "distributions": {name: number for name in _DISTRIBUTIONS if (number := installed(name))},
         "environment": {
             name: value
             for name, value in sorted(os.environ.items())
@@ -44,10 +42,10 @@ def accelerators() -> list[str]:
     return found + [f"TPU {Path(file).name}" for file in sorted(glob.glob("/dev/accel*"))]
 
 
-def installed() -> str:
-    """The installed jax's version, empty if there is none; without importing it."""
+def installed(distribution: str = "jax") -> str:
+    """The version of an installed distribution, empty if there is none; without importing it."""
     try:
-        return version("jax")
+        return version(distribution)
     except PackageNotFoundError:
         return ""
 
@@ -59,6 +57,8 @@ def preload() -> None:
     import jax.numpy  # noqa: F401
 
     jax.monitoring.register_event_duration_secs_listener(_count)
+    with contextlib.suppress(ImportError):
+        import jaxlib.mlir.dialects.mhlo  # noqa: F401  (JAX imports it when it first compiles)
 
 
 _counts = {_TRACE: 0, _COMPILE: 0}

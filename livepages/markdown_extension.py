@@ -6,10 +6,12 @@ brings the pages up to date beforehand, all at once (`livepages.mkdocs_plugin`);
 
 import re
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from markdown import Extension, Markdown
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
 
 from livepages import render
 from livepages.build import Build, versions
@@ -24,19 +26,19 @@ class ShownError(Exception):
 
     def __init__(self, failures: list[Failure]) -> None:
         super().__init__("\n" + "\n".join(map(str, failures)))
-        self.failures = failures
 
 
 _build: Build | None = None
 
 
 def use(build: Build | None) -> None:
-    """Show pages from this build, which is up to date and tells of its failures itself."""
+    """Show pages from this build, which is up to date and whose owner tells of its failures."""
     global _build
     _build = build
 
 
 def _own_build() -> Build:
+    """A build for programs that know nothing of it: a failure ends the conversion."""
     build = Build(Engine(find_project(Path.cwd())))
     try:
         build.begin(lambda pages: None, lambda page, run: None)
@@ -48,12 +50,14 @@ def _own_build() -> Build:
 
 
 class LivePagesExtension(Extension):
-    """Registers the two processors; has no options."""
+    """Shows and checks; has no options."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (the name is Python-Markdown's)
         show = _Show(md)
-        # After includes are expanded (32), before anything else reads the text.
-        md.preprocessors.register(show, "livepages", 31)
+        # After includes are expanded (32) and white space is normal (30), before fences are read (25).
+        md.preprocessors.register(show, "livepages", 28)
+        # After the table of contents (5) has converted the headings, each like a page of its own.
+        md.treeprocessors.register(_Whole(show), "livepages", -10)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)
 
@@ -62,9 +66,10 @@ class _Show(Preprocessor):
     """Replaces the fences of a page by their source and results."""
 
     page: Page | None = None
+    whole = False
 
     def run(self, lines: list[str]) -> list[str]:
-        self.page = None
+        self.page, self.whole = None, False
         if hasattr(self.md, "_original_md"):  # markdown-exec and others render parts of pages this way
             return lines
         build = _build or _own_build()
@@ -79,13 +84,33 @@ class _Show(Preprocessor):
 
     def _other(self, build: Build, lines: list[str]) -> list[str]:
         """Text that is no page: one that cannot be read shows why; no block may go unnoticed."""
-        python = next((n for n, line in enumerate(lines) if re.match(r"[> \t]*(`{3,}|~{3,})(python|py)\b", line)), None)
+        python = next((line for line in lines if re.match(r"[> \t]*(`{3,}|~{3,})(python|py)\b", line)), None)
         if python is None:
             return lines
-        if build.unread:
-            return [self.md.htmlStash.store(render.failures_shown(build.unread)), "", *lines]
-        message = "this text holds Python blocks, but is the text of no page: something changed it before it was shown"
-        raise ShownError([Failure("\n".join(lines)[:60], python + 1, python + 1, message)])
+        unread = build.unread
+        if not unread:
+            title = next((line for line in lines if line.strip()), "")
+            message = f"the text that begins {title!r} is that of no page: something changed it before it was shown"
+            unread = [Failure(build.engine.project.name(build.engine.project.docs), 1, 1, message)]
+            self.report(unread)
+        return [self.md.htmlStash.store(render.failures_shown(unread)), "", *lines]
+
+    def report(self, failures: list[Failure]) -> None:
+        """Tell of failures found while showing."""
+        if _build is None:
+            raise ShownError(failures)
+        _build.failures += failures
+
+
+class _Whole(Treeprocessor):
+    """Notices that the text to come is that of the whole page."""
+
+    def __init__(self, show: _Show) -> None:
+        super().__init__(show.md)
+        self._show = show
+
+    def run(self, root: Element) -> None:
+        self._show.whole = True
 
 
 class _Check(Postprocessor):
@@ -96,6 +121,6 @@ class _Check(Postprocessor):
         self._show = show
 
     def run(self, text: str) -> str:
-        if self._show.page and (missing := render.missing(self._show.page, text)):
-            raise ShownError(missing)
+        if self._show.page and self._show.whole and (missing := render.missing(self._show.page, text)):
+            self._show.report(missing)
         return text

@@ -4,16 +4,20 @@ import logging
 from pathlib import Path
 from typing import Any, Literal
 
+from jinja2 import Environment
 from mkdocs.config.base import Config
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import BasePlugin
+from mkdocs.structure.files import Files
 
 from livepages import markdown_extension
 from livepages.build import Build
 from livepages.engine import Engine
+from livepages.outcome import Failure
 from livepages.progress import Progress
+from livepages.run import WorkerError
 from livepages.project import ProjectError, find_project
 
 log = logging.getLogger("mkdocs.plugins.livepages")
@@ -28,6 +32,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def __init__(self) -> None:
         self._serving = False
+        self._told = 0
         self._build: Build | None = None
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
@@ -54,13 +59,25 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Run what has to run. A failure ends the build here, before anything is written."""
         build = self._current()
         progress = Progress(log.info)
-        build.begin(progress.started, progress.done)
+        try:
+            build.begin(progress.started, progress.done)
+        except WorkerError as error:
+            raise PluginError(str(error)) from None
         log.info(build.summary)
-        for failure in build.failures:
-            log.error(str(failure))
-        if build.failures and not self._serving:
-            raise PluginError(f"{len(build.failures)} failed, as said above; the site is as it was")
+        self._tell(build.failures, "the site is as it was")
+        self._told = len(build.failures)
         markdown_extension.use(build)
+
+    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
+        """Tell of what went wrong when the pages were shown, before any of them is written."""
+        self._tell(self._current().failures[self._told :], "no page was written")
+        return env
+
+    def _tell(self, failures: list[Failure], consequence: str) -> None:
+        for failure in failures:
+            log.error(str(failure))
+        if failures and not self._serving:
+            raise PluginError(f"{len(failures)} failed, as said above; {consequence}")
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
         """Build again when a module that pages include or import changes."""

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import yaml
 from markdown import Markdown
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
 from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
 from pytest_codeblocks import extract_from_buffer
 
@@ -462,6 +464,8 @@ def _value(option: str, value: str, name: str, line: int) -> object:
         return seconds
     if option == "source" and value not in SOURCES:
         raise refuse("one of " + ", ".join(SOURCES))
+    if option == "result" and value != "markdown" and not _has_lexer(value):
+        raise refuse("markdown or a language that Pygments knows")
     if option == "needs" and not NEEDS.fullmatch(value):
         raise refuse('a device such as "gpu" or "gpus>=2"')
     if option == "match":
@@ -476,6 +480,14 @@ def _value(option: str, value: str, name: str, line: int) -> object:
     if option in ("title", "linenums") and '"' in value:
         raise refuse("without double quotes")
     return value
+
+
+def _has_lexer(language: str) -> bool:
+    try:
+        get_lexer_by_name(language)
+    except ClassNotFound:
+        return False
+    return True
 
 
 def _digest(*parts: str) -> str:

@@ -7,11 +7,10 @@ import html
 import re
 from collections.abc import Callable
 
-from markdown_exec.rendering import add_source
+from markdown_exec import add_source
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import TextLexer, get_lexer_by_name
-from pygments.util import ClassNotFound
+from pygments.lexers import get_lexer_by_name
 
 from livepages.outcome import ERR, Failure, Outcome, Raised, Run, judge
 from livepages.page import Block, Page
@@ -93,11 +92,10 @@ def _result(block: Block, outcome: Outcome) -> str:
 
 def _text(stream: str, text: str, block: Block) -> str:
     text = text.rstrip("\n")
-    try:
+    body = html.escape(text)
+    if stream != ERR and block.options.result != "text":
         lexer = get_lexer_by_name(block.options.result, stripnl=False)
-    except ClassNotFound:
-        lexer = TextLexer(stripnl=False)
-    body = html.escape(text) if stream == ERR else highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
+        body = highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
     kind = "live-stderr" if stream == ERR else "live-stdout"
     return f'<div class="highlight {kind}"><pre><code>{body}</code></pre></div>'
 

@@ -5,7 +5,7 @@ each, from standard input. ``python -m livepages.worker job FILE`` runs one job,
 
 A job is a dictionary: ``folder`` (of the run: holds the script, the captured output and the outcomes), ``name`` (of the
 script), ``blocks`` (``code``, ``start``, ``needs``, ``skipped`` each), ``settings``, ``path`` (folders to import from),
-``root`` (of the project) and ``cache`` (of compiled programs). Outcomes go, a line of JSON each, to ``outcomes`` in the
+``root`` (of the project), ``cache`` (of compiled programs), ``uses`` (modules to import before the fork) and ``asked`` (when). Outcomes go, a line of JSON each, to ``outcomes`` in the
 run's folder as soon as they are there, so that nothing is lost when the process dies.
 """
 
@@ -18,6 +18,7 @@ import json
 import linecache
 import os
 import secrets
+import select
 import signal
 import sys
 import threading
@@ -26,7 +27,7 @@ import traceback
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from livepages import figures, jaxhost
 
@@ -151,25 +152,28 @@ class Program:
     """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
 
     def __init__(self, folder: Path, name: str, blocks: list[dict[str, Any]]) -> None:
-        self._name, self._file = name, folder / "script" / name
+        file = folder / "script" / name
+        self._name = name
         self._flags = 0
-        self._written: list[str] = []
+        self._lines = 0  # in the file so far
         script = "\n".join(block["code"] for block in blocks)
         linecache.cache[name] = (len(script), None, script.splitlines(keepends=True), name)
         self.module = types.ModuleType("__main__")
         # A real file, so that multiprocessing can start children from it, as from a script.
-        self.module.__file__ = str(self._file)
+        self.module.__file__ = str(file)
         self.module.__dict__["__builtins__"] = __builtins__
         self.module.__annotations__ = {}
         sys.modules["__main__"] = self.module
-        sys.argv = [str(self._file)]
-        self._file.parent.mkdir()
+        sys.argv = [str(file)]
+        file.parent.mkdir()
+        self._script = file.open("w", encoding="utf-8")
 
     def execute(self, block: dict[str, Any]) -> BaseException | None:
         """Run a block in the page's namespace; the exception it ended with, if any."""
-        padding = [""] * (block["start"] - 1 - len(self._written))
-        lines = block["code"].splitlines()
-        self._file.write_text("\n".join([*self._written, *padding, *lines, ""]), encoding="utf-8")
+        before = self._script.tell()
+        padding = "\n" * (block["start"] - 1 - self._lines)
+        self._script.write(padding + block["code"])
+        self._script.flush()
         try:
             source = "\n" * (block["start"] - 1) + block["code"]
             code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
@@ -177,8 +181,10 @@ class Program:
             exec(code, self.module.__dict__)
             jaxhost.settle()
         except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
+            self._script.seek(before)
+            self._script.truncate()
             return error
-        self._written += [*padding, *lines]
+        self._lines += len(padding) + block["code"].count("\n")
         return None
 
     def describe(self, error: BaseException, root: str) -> dict[str, Any]:
@@ -266,16 +272,20 @@ class Dependencies:
 
     @staticmethod
     def modules() -> list[str]:
-        """Top-level names of the modules imported from outside the standard library."""
-        names = {name.partition(".")[0] for name in sys.modules}
-        return sorted(name for name in names if name not in sys.stdlib_module_names and not name.startswith("_"))
+        """Top-level names of the modules imported from files outside the standard library."""
+        found = {name for name, module in list(sys.modules.items()) if "." not in name and _origin(module)}
+        return sorted(name for name in found - sys.stdlib_module_names if not name.startswith("_"))
+
+
+def _origin(module: Any) -> object:
+    return getattr(module, "__file__", None) or getattr(module, "__path__", None)
 
 
 # --- one page ----------------------------------------------------------------------------------------------------
 
 
-def run_job(job: dict[str, Any], asked: float) -> None:
-    """Run a page in this process, which must be its own, and write down the outcomes. `asked`: when it was asked for."""
+def run_job(job: dict[str, Any]) -> None:
+    """Run a page in this process, which must be its own, and write down the outcomes."""
     folder, settings = Path(job["folder"]), job["settings"]
     record = os.open(folder / "outcomes", os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
 
@@ -299,7 +309,7 @@ def run_job(job: dict[str, Any], asked: float) -> None:
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
     began = time.perf_counter()
-    note(ready=time.monotonic() - asked)
+    note(ready=time.monotonic() - job["asked"])
     for number, block in enumerate(job["blocks"]):
         note(begun=number, at=capture.position)
         if skipped := block["skipped"] or (block["needs"] and jaxhost.lacks(block["needs"])):
@@ -367,47 +377,57 @@ def serve() -> None:
     """Fork a process for each job read from standard input; say on standard output which began and which ended."""
     _prepare()
     say = os.dup(1)
-    os.set_inheritable(say, False)
     running: dict[int, str] = {}
-    jobs = _lines(0)
 
-    def ended(*_: object) -> None:
-        for pid in list(running):
-            done, status = os.waitpid(pid, os.WNOHANG)
-            if done:
-                folder = running.pop(pid)
-                _end_group(pid)
-                os.write(say, json.dumps({"folder": folder, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+    def tell(**event: Any) -> None:
+        os.write(say, json.dumps(event).encode() + b"\n")
 
+    # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, ended)
     gc.collect()
     gc.freeze()
-    for line in jobs:
-        job = json.loads(line)
-        if "matplotlib" in job["uses"]:
-            figures.preload()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-        pid = os.fork()
-        if pid == 0:
-            os.setsid()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-            os.close(say)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            _run_and_leave(job, job["asked"])
-        running[pid] = job["folder"]
-        os.write(say, json.dumps({"folder": job["folder"], "pid": pid}).encode() + b"\n")
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    unread = b""
+    while True:
+        readable, _, _ = select.select([0, woken], [], [])
+        if woken in readable:
+            os.read(woken, 4096)
+            for pid in list(running):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    _end_group(pid)
+                    tell(folder=running.pop(pid), status=os.waitstatus_to_exitcode(status))
+        if 0 not in readable:
+            continue
+        data = os.read(0, 1 << 16)
+        if not data:
+            break
+        *lines, unread = (unread + data).split(b"\n")
+        for job in map(json.loads, lines):
+            if "matplotlib" in job["uses"]:
+                figures.preload()
+            pid = os.fork()
+            if pid == 0:
+                _become_page(job, [say, woken, wake])
+            running[pid] = job["folder"]
+            tell(folder=job["folder"], pid=pid)
     for pid in running:
         _end_group(pid)
 
 
-def _lines(fd: int) -> Any:
-    """The lines that come in on a descriptor; a signal handler may run while one is waited for."""
-    with open(fd, "rb", closefd=False) as stream:
-        yield from stream
+def _become_page(job: dict[str, Any], private: list[int]) -> NoReturn:
+    """Go on as the process of a page, without what is the server's own."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for fd in private:
+        os.close(fd)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    _run_and_leave(job)
 
 
 def _end_group(pid: int) -> None:
@@ -417,11 +437,11 @@ def _end_group(pid: int) -> None:
         pass
 
 
-def _run_and_leave(job: dict[str, Any], asked: float) -> None:
+def _run_and_leave(job: dict[str, Any]) -> NoReturn:
     """Run a job and end the process at once: a page must not run its host's exit handlers."""
     status = 70
     try:
-        run_job(job, asked)
+        run_job(job)
         status = 0
     except BaseException:  # noqa: BLE001
         Path(job["folder"], "crash").write_text(traceback.format_exc(), encoding="utf-8")
@@ -438,7 +458,7 @@ def main() -> None:
         _prepare()
         if "matplotlib" in job["uses"]:
             figures.preload()
-        _run_and_leave(job, job["asked"])
+        _run_and_leave(job)
 
 
 if __name__ == "__main__":
