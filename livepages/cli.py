@@ -10,7 +10,7 @@ from livepages.outcome import ERR, Failure, Outcome, Run, failures
 from livepages.page import Page
 from livepages.progress import Progress
 from livepages.project import Project, ProjectError, find_project
-from livepages.run import WorkerError
+from livepages.run import Runner, WorkerError
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         if not file.is_file():
             sys.stderr.write(f"livepages: {file}: no such page\n")
             return 2
-    engine = Engine(project, options.jobs)
+    engine = Engine(project, Runner(options.jobs))
     pages, failed = engine.read([file.resolve() for file in options.pages] or project.page_paths())
     programs = [page for page in pages if page.program]
     runs = {} if options.all or options.pages else engine.kept(programs)

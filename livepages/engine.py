@@ -21,9 +21,9 @@ _ROOMS = ("worker.py", "jaxhost.py", "figures.py", "outcome.py", "run.py")  # wh
 class Engine:
     """Runs a project's pages, and knows which need not run again."""
 
-    def __init__(self, project: Project, workers: int | None = None) -> None:
+    def __init__(self, project: Project, runner: Runner | None = None) -> None:
         self.project = project
-        self._runner = Runner(project, workers)
+        self._runner = runner or Runner()
         self._cache = Cache(project.cache / "runs")
 
     def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
@@ -42,7 +42,6 @@ class Engine:
     def kept(self, pages: Iterable[Page]) -> dict[Path, Run]:
         """The runs that the cache holds and that nothing has made stale."""
         host = _host(self.project)
-        _version.cache_clear()
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
@@ -50,27 +49,34 @@ class Engine:
                 found[page.path] = Run.from_json(entry["run"])
         return found
 
-    def run(self, pages: Iterable[Page], done: Callable[[Page, Run], None] = lambda page, run: None) -> dict[Path, Run]:
-        """Run pages now, whatever the cache holds, and keep the runs that have no failure."""
-        host, began = _host(self.project), time.time()
+    def run(
+        self,
+        pages: Iterable[Page],
+        done: Callable[[Page, Run], None] = lambda page, run: None,
+        counts: Mapping[Path, int] | None = None,
+    ) -> dict[Path, Run]:
+        """Run pages now, whatever the cache holds, and keep the runs that have no failure.
+
+        Args:
+            pages: the pages.
+            done: called for each when it has run.
+            counts: for pages that are to be run in part, how many blocks; such a run is not kept.
+        """
+        host, began, counts = _host(self.project), time.time(), counts or {}
 
         def keep(page: Page, run: Run) -> None:
             files = {name: _content(Path(name)) for name in run.files}
-            if not failures(page, run) and not _touched(files, began):
+            if len(run.outcomes) == len(page.program) and not failures(page, run) and not _touched(files, began):
                 entry = {"run": run.to_json(), "files": files, "versions": _versions(run.modules)}
                 self._cache.put(_key(page, host), entry)
             done(page, run)
 
-        tasks = [Task(page, _skips(page)) for page in pages]
-        runs = self._runner.run(tasks, keep)
+        tasks = [Task(page, _skips(page), counts.get(page.path)) for page in pages]
+        runs = self._runner.run(self.project, tasks, keep)
         if runs:
             prune(self.project.cache / "runs")
             prune(self.project.cache / "compiled")
         return runs
-
-    def run_tasks(self, tasks: Iterable[Task], done: Callable[[Page, Run], None]) -> dict[Path, Run]:
-        """Run parts of pages now; nothing is kept."""
-        return self._runner.run(tasks, done)
 
     def close(self) -> None:
         """End the processes that wait for more pages."""
@@ -83,6 +89,7 @@ def _skips(page: Page) -> tuple[str, ...]:
 
 def _host(project: Project) -> str:
     """What, besides the page and its files, an outcome depends on, as text."""
+    _version.cache_clear()
     return json.dumps([jaxhost.fingerprint(), _engine(), dict(project.jax)], sort_keys=True, default=str)
 
 

@@ -17,9 +17,8 @@ from livepages.engine import Engine
 from livepages.outcome import Run, judge
 from livepages.page import Block, Page, PageError, read_page
 from livepages.project import Project, ProjectError, find_project
-from livepages.run import Task
 
-_RUNS = pytest.StashKey["_Runs"]()
+_RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 
 
 class BlockFailure(Exception):
@@ -77,7 +76,8 @@ class BlockItem(TestBlock):
 
     def runtest(self) -> None:
         """Compare the block's outcome with what its page says."""
-        runs = self.session.stash.setdefault(_RUNS, _Runs(self.session))
+        all_runs = self.session.stash.setdefault(_RUNS, {})
+        runs = all_runs.get(self.project.root) or all_runs.setdefault(self.project.root, _Runs(self.session, self.project))
         block = self.page.program[self.number]
         outcome = runs.of(self.page).outcomes[self.number]
         if outcome.skipped:
@@ -99,21 +99,17 @@ class BlockItem(TestBlock):
 class _Runs:
     """The runs of all selected pages, begun together in the background."""
 
-    def __init__(self, session: pytest.Session) -> None:
-        counts: dict[Path, tuple[Page, int]] = {}
-        projects = set()
-        for item in session.items:
-            if isinstance(item, BlockItem):
-                _, count = counts.get(item.path, (item.page, 0))
-                counts[item.path] = item.page, max(count, item.number + 1)
-                projects.add(item.project.root)
-                project = item.project
-        self._runs: dict[Path, Run] = {}
-        self._ready = {path: threading.Event() for path in counts}
-        self._error: BaseException | None = None
+    def __init__(self, session: pytest.Session, project: Project) -> None:
         self._engine = Engine(project)
-        skips = {path: tuple(marks.skipped(block) for block in page.program) for path, (page, _) in counts.items()}
-        self._tasks = [Task(page, skips[path], count) for path, (page, count) in counts.items()]
+        self._pages: dict[Path, Page] = {}
+        self._counts: dict[Path, int] = {}
+        for item in session.items:
+            if isinstance(item, BlockItem) and item.project == project:
+                self._pages[item.path] = item.page
+                self._counts[item.path] = max(self._counts.get(item.path, 0), item.number + 1)
+        self._runs: dict[Path, Run] = {}
+        self._ready = {path: threading.Event() for path in self._pages}
+        self._error: BaseException | None = None
         threading.Thread(target=self._run, name="livepages-pytest", daemon=True).start()
 
     def of(self, page: Page) -> Run:
@@ -125,7 +121,7 @@ class _Runs:
 
     def _run(self) -> None:
         try:
-            self._engine.run_tasks(self._tasks, self._done)
+            self._engine.run(self._pages.values(), self._done, self._counts)
         except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
             self._error = error
         finally:

@@ -35,12 +35,18 @@ def page_lines(page: Page, run: Run, stash: Callable[[str], str]) -> list[str]:
 
 
 def missing(page: Page, content: str) -> list[Failure]:
-    """The blocks that ought to be shown in a page's HTML and are not."""
-    return [
-        Failure(page.name, block.line, block.line, "the Markdown around it keeps this block from being shown")
-        for block in page.blocks
-        if _marker(block) not in content and (block.options.source != "none" or not block.runs)
-    ]
+    """The blocks that ought to be shown in a page's HTML and are not, or are only as the text of a fence."""
+    found = []
+    for block in page.blocks:
+        at = content.find(_marker(block))
+        if at < 0 and (block.options.source != "none" or not block.runs):
+            what = "keeps this block from being shown"
+        elif content.rfind("<code", 0, at) > content.rfind("</code>", 0, at):
+            what = "makes this block text, not code"
+        else:
+            continue
+        found.append(Failure(page.name, block.line, block.line, f"the Markdown around it {what}"))
+    return found
 
 
 def _marker(block: Block) -> str:

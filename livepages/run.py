@@ -58,16 +58,18 @@ class _Process(Protocol):
 class Runner:
     """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it."""
 
-    def __init__(self, project: Project, workers: int | None = None) -> None:
-        self._project = project
+    def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or os.cpu_count() or 1
         self._server: _Server | None = None
         self._lock = threading.Lock()
 
-    def run(self, tasks: Iterable[Task], done: Callable[[Page, Run], None] = lambda page, run: None) -> dict[Path, Run]:
+    def run(
+        self, project: Project, tasks: Iterable[Task], done: Callable[[Page, Run], None] = lambda page, run: None
+    ) -> dict[Path, Run]:
         """Run each task's page in a process of its own.
 
         Args:
+            project: the site the pages belong to.
             tasks: the pages; those with the most blocks are begun first.
             done: called in this thread as soon as a page is finished.
 
@@ -79,7 +81,7 @@ class Runner:
 
         def work(task: Task) -> None:
             try:
-                finished.put((task.page, self._run(task)))
+                finished.put((task.page, self._run(project, task)))
             except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
                 finished.put((task.page, error))
 
@@ -103,22 +105,17 @@ class Runner:
                 self._server.close()
                 self._server = None
 
-    def _run(self, task: Task) -> Run:
+    def _run(self, project: Project, task: Task) -> Run:
         folder = Path(tempfile.mkdtemp(prefix="livepages-"))
         try:
-            process = self._start(_job(task, folder, self._project))
+            process = self._start(_job(task, folder, project))
             try:
-                status, fault = _watch(process, folder, self._limits(task.page))
+                status, fault = _watch(process, folder, _limits(project, task.page))
             finally:
                 process.kill()
             return _collect(task, folder, status, fault)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-    def _limits(self, page: Page) -> list[float]:
-        """Seconds each block of the page may take."""
-        default = page.settings.timeout or self._project.timeout
-        return [block.options.timeout or default for block in page.program]
 
     def _start(self, job: dict[str, Any]) -> _Process:
         if not _CAN_FORK:
@@ -127,6 +124,12 @@ class Runner:
             if self._server is None or not self._server.alive:
                 self._server = _Server()
             return self._server.start(job)
+
+
+def _limits(project: Project, page: Page) -> list[float]:
+    """Seconds each block of the page may take."""
+    default = page.settings.timeout or project.timeout
+    return [block.options.timeout or default for block in page.program]
 
 
 def _job(task: Task, folder: Path, project: Project) -> dict[str, Any]:

@@ -1,0 +1,215 @@
+"""One parser: what it takes as a block, what it refuses, and what the key of a block covers."""
+
+from pathlib import Path
+
+import pytest
+
+from livepages.page import Page, PageError, parse, read_page
+
+
+def page(text: str, snippets: Path = Path("snippets"), name: str = "docs/page.md") -> Page:
+    return parse(text, Path(name), snippets, name)
+
+
+def codes(text: str) -> list[str]:
+    return [block.code for block in page(text).blocks]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nx = 1\n```\n",
+        "```py\nx = 1\n```\n",
+        '```python exec="on"\nx = 1\n```\n',
+        "``` python\nx = 1\n```\n",
+        "~~~python\nx = 1\n~~~\n",
+        "`````python\nx = 1\n`````\n",
+        "```python\r\nx = 1\r\n```\r\n",
+        "- item\n\n    ```python\n    x = 1\n    ```\n",
+        "1. item that goes\n   on\n\n    ```python\n    x = 1\n    ```\n",
+        '!!! note "Title"\n\n    ```python\n    x = 1\n    ```\n',
+        '=== "Tab"\n\n    ```python\n    x = 1\n    ```\n',
+        '1. task\n\n    ??? success "Solution"\n        ```python\n        x = 1\n        ```\n',
+        "> quote\n>\n> ```python\n> x = 1\n> ```\n",
+        "    \n\n```python\nx = 1\n```",
+    ],
+)
+def test_a_python_fence_is_a_block_wherever_it_stands(text: str) -> None:
+    assert codes(text) == ["x = 1\n"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_bytes(b"\xef\xbb\xbf```python\nx = 1\n```\n")
+    assert [block.line for block in read_page(file, tmp_path, "page.md").blocks] == [1]
+
+
+def test_a_fence_inside_a_fence_is_text() -> None:
+    assert codes("````markdown\n```python\nx = 1\n```\n````\n") == []
+    assert codes("````python\ntext = '''\n```python\n'''\n````\n") == ["text = '''\n```python\n'''\n"]
+
+
+def test_lines_are_those_of_the_page() -> None:
+    first, second = page("---\nx64: true\n---\n\n```python\na = 1\nb = 2\n```\n\n```python\nc = 3\n```\n").blocks
+    assert (first.line, first.lines, first.start) == (5, (6, 7), 1)
+    assert (second.line, second.lines, second.start) == (10, (11,), 4)
+    assert [first.page_line(n) for n in (1, 2, 3, None)] == [6, 7, 5, 5]
+
+
+def test_the_script_is_the_blocks_in_order() -> None:
+    text = '```python\na = 1\n```\n```python exec="off" why="slow"\nb = 2\n```\n```python\nc = 3\n```\n'
+    parsed = page(text)
+    assert parsed.script == "a = 1\n\nc = 3\n"
+    assert [block.start for block in parsed.program] == [1, 3]
+
+
+def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
+    (tmp_path / "mod.py").write_text("a = 1\n# --8<-- [start:part]\ndef f():\n    return 2\n# --8<-- [end:part]\n")
+    parsed = page('# T\n\n```python\n--8<-- "mod.py:part"\nprint(f())\n```\n', tmp_path)
+    assert parsed.blocks[0].code == "def f():\n    return 2\nprint(f())\n"
+    assert parsed.blocks[0].lines == (4, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("# T\n\n```python\nx = 1\n", 3, "not closed"),
+        ("- a\n\n    ```python\n    x = 1\n  y = 2\n    ```\n", 5, "indented less"),
+        ("Words.\n\n    ```python\n    x = 1\n    ```\n", 3, "indented fence outside"),
+        ("<!--\n```python\nx = 1\n```\n-->\n", 2, "comment"),
+        ("<!--pytest-codeblocks:skipfile-->\n```python\n```\n", 1, "skipfile"),
+        ("```python\n```\n<!--pytest-codeblocks:cont-->\n```python\n```\n", 3, "cont"),
+        ("<!--pytest.mark.skip-->\n```python\n```\n", 2, "skip"),
+        ("<!--pytest.mark.xfail-->\n```python\n```\n", 2, "xfail"),
+        ("<!--pytest-codeblocks:nonsense-->\n```python\n```\n", 1, "nonsense"),
+        ("```Python\nx\n```\n", 1, "write the fence as"),
+        ("```{.python}\nx\n```\n", 1, "braces"),
+        ("```python {title='a'}\nx\n```\n", 1, "name="),
+        ("```python3\nx\n```\n", 1, "not run"),
+        ("```pycon\n>>> x\n```\n", 1, "not run"),
+        ("```python `odd`\nx\n```\n", 1, "not a fence"),
+        ("---\ndevices: 8\n", 1, "not closed"),
+        ("---\na: [\n---\n", 2, "YAML"),
+        ("---\n- a\n---\n", 1, "mapping"),
+        ("---\ntitle: T\ndevices: many\n---\n", 3, "devices"),
+        ("---\nx64: 1\n---\n", 2, "x64"),
+        ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
+        ("---\ntimeout: 0\n---\n", 2, "timeout"),
+        ("---\njax: 1\n---\n", 2, "jax"),
+        ("a\n\n```python\n--8<-- \"absent.py\"\n```\n", 4, "absent.py"),
+        ("--8<--\nabsent.py\n", 1, "not closed"),
+        ("```python\nx = 1 # markdown-exec: hide\n```\n", 1, "hidden lines"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_with_its_line(text: str, line: int, words: str) -> None:
+    with pytest.raises(PageError) as error:
+        page(text)
+    assert (error.value.page, error.value.line) == ("docs/page.md", line)
+    assert words in error.value.message
+
+
+def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_bytes(b"one\ntwo\nth\xffree\n")
+    with pytest.raises(PageError, match=r"page\.md:3: .*UTF-8"):
+        read_page(file, tmp_path, "page.md")
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        'colour="red"',
+        "volatile=on",
+        'volatile="maybe"',
+        'exec="off"',
+        'exec="off" why=" "',
+        'match="x"',
+        'raises="Value Error"',
+        'raises="ValueError" match="("',
+        'source="left"',
+        'result="klingon"',
+        'needs="abacus"',
+        'timeout="soon"',
+        'timeout="-1"',
+        'hl_lines="one"',
+        'title="a" title="b"',
+        'title="a" loose',
+    ],
+)
+def test_an_unknown_option_or_a_wrong_value_is_refused(option: str) -> None:
+    with pytest.raises(PageError, match=r"docs/page\.md:3: "):
+        page(f"# T\n\n```python {option}\nx = 1\n```\n")
+
+
+def test_options_are_read_once() -> None:
+    text = '```python title="A `plot`" raises="a.B" match="\\d+ \\(x\\)" volatile="on" timeout="2.5"\nx\n```\n'
+    options = page(text).blocks[0].options
+    assert (options.title, options.raises, options.match) == ("A `plot`", "a.B", r"\d+ \(x\)")
+    assert (options.volatile, options.timeout, options.exec, options.source) == (True, 2.5, True, "above")
+
+
+def test_marks_and_expected_output_are_pytest_codeblocks() -> None:
+    text = (
+        "<!--pytest.mark.skipif(True, reason='no')-->\n<!--pytest-codeblocks:importorskip(numpy)-->\n"
+        "```python\nprint(1)\n```\n\n<!--pytest-codeblocks:expected-output-->\n\n```\n1\n```\n"
+    )
+    (block,) = page(text).blocks
+    assert block.marks == ("pytest.mark.skipif(True, reason='no')",)
+    assert (block.importorskip, block.expected_output) == ("numpy", "1\n")
+
+
+def key(text: str, snippets: Path = Path("snippets")) -> str:
+    return page(text, snippets).key
+
+
+BASE = "# T\n\nWords.\n\n```python\na = 1\n```\n\nMore.\n\n```python\nb = 2\n```\n"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        BASE.replace("a = 1", "a = 2"),
+        BASE.replace("b = 2", "b = 3"),
+        BASE.replace("b = 2", "b = 2  # note"),
+        BASE.replace("```python\nb", '```python needs="cpu"\nb'),
+        BASE.replace("```python\na", '```python exec="off" why="x"\na'),
+        BASE + "\n```python\nc = 3\n```\n",
+        "---\nx64: true\n---\n" + BASE,
+        "---\ndevices: 2\n---\n" + BASE,
+        "---\nneeds: gpu\n---\n" + BASE,
+        "---\njax: {jax_debug_nans: true}\n---\n" + BASE,
+    ],
+)
+def test_what_changes_the_outcome_changes_the_key(changed: str) -> None:
+    assert key(changed) != key(BASE)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        BASE.replace("Words.", "Other words."),
+        BASE.replace("# T", "# Title\n\nNew paragraph."),
+        BASE.replace("```python\na", '```python title="A" hl_lines="1"\na'),
+        BASE.replace("```python\na", '```python source="none" volatile="on"\na'),
+        BASE.replace("```python\na", "~~~py\na").replace("a = 1\n```", "a = 1\n~~~"),
+        "---\ntitle: T\ntags: [a]\n---\n" + BASE,
+        "---\ntimeout: 9\n---\n" + BASE,
+    ],
+)
+def test_prose_titles_and_styles_do_not_change_the_key(changed: str) -> None:
+    assert key(changed) == key(BASE)
+
+
+def test_the_key_covers_included_files(tmp_path: Path) -> None:
+    text = '```python\n--8<-- "mod.py"\n```\n'
+    keys = []
+    for code in ("a = 1\n", "a = 2\n"):
+        (tmp_path / "mod.py").write_text(code)
+        keys.append(key(text, tmp_path))
+    assert keys[0] != keys[1]
+
+
+def test_the_key_of_a_block_covers_the_code_up_to_it_and_no_more() -> None:
+    before, after = page(BASE).blocks, page(BASE.replace("b = 2", "b = 3")).blocks
+    assert before[0].key == after[0].key
+    assert before[1].key != after[1].key

@@ -1,0 +1,302 @@
+"""A page's own process: what it sees, what is captured, and that nothing it does harms anything else."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from livepages.outcome import ERR, OUT, failures, judge
+from livepages.page import Page
+from livepages.run import Runner, Task
+from tests.conftest import Site
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
+
+
+# --- one namespace, one script -----------------------------------------------------------------------------------
+
+
+def test_blocks_share_one_namespace_as_a_script_does(site: Site) -> None:
+    code = (
+        "from __future__ import annotations\nimport dataclasses, inspect, pickle\nx = 1",
+        "@dataclasses.dataclass\nclass Point:\n    x: Undefined = 0",
+        "def f(a):\n    return a + x  # noted",
+        "print(__name__, f(1), pickle.loads(pickle.dumps(Point(3))), Point.__module__)\nprint(inspect.getsource(f))",
+    )
+    outcomes = site.outcomes(*code)
+    assert [outcome.raised for outcome in outcomes] == [None] * 4
+    assert outcomes[3].stdout == "__main__ 2 Point(x=3) __main__\ndef f(a):\n    return a + x  # noted\n\n"
+
+
+def test_multiprocessing_starts_children_from_the_blocks_run_so_far(site: Site) -> None:
+    code = (
+        "import multiprocessing\ndef double(x):\n    return 2 * x",
+        'raises="ZeroDivisionError"\n1 / 0',
+        'if __name__ == "__main__":\n    with multiprocessing.get_context("spawn").Pool(1) as pool:\n        print(pool.map(double, [1, 2]))',
+    )
+    page, run = site.run(*code)
+    assert not failures(page, run)
+    assert run.outcomes[2].stdout == "[2, 4]\n"
+
+
+def test_pages_do_not_see_each_other(site: Site) -> None:
+    writer = site.page(
+        "import builtins, os, sys, jax\nbuiltins.leak = sys.leak = os.environ['LEAK'] = 'x'\njax.config.update('jax_enable_x64', True)", name="a"
+    )
+    reader = site.page(
+        "import builtins, os, sys, jax.numpy as jnp\nprint(hasattr(builtins, 'leak'), hasattr(sys, 'leak'), 'LEAK' in os.environ, jnp.ones(1).dtype)",
+        name="b",
+    )
+    for pages in ([writer, reader], [reader, writer], [reader]):
+        assert site.engine.run(pages)[reader.path].outcomes[0].stdout == "False False False float32\n"
+
+
+def test_alone_shuffled_or_in_parallel_pages_give_the_same(site: Site, runner: Runner) -> None:
+    blocks = ("import jax, jax.numpy as jnp\nprint({i}, jax.jit(lambda x: x + {i})(1.0), set('abcdef'), hash('a'))", "print(jnp.arange({i} + 2))")
+    pages = [site.page(*(block.replace("{i}", str(i)) for block in blocks), name=f"p{i}") for i in range(4)]
+
+    def outputs(pages: list[Page], runner: Runner) -> dict[Path, list[object]]:
+        runs = runner.run(site.project, [Task(page) for page in pages])
+        return {path: [(o.output, o.traces, o.compiles) for o in run.outcomes] for path, run in runs.items()}
+
+    together = outputs(pages, runner)
+    assert outputs(pages[::-1], runner) == together
+    assert {path: one for page in pages for path, one in outputs([page], runner).items()} == together
+
+
+def test_front_matter_sets_up_the_process(site: Site) -> None:
+    code = "import jax, jax.numpy as jnp\nprint(len(jax.devices()), jnp.ones(1).dtype, jax.config.jax_debug_nans)"
+    head = "---\ndevices: 4\nx64: true\njax: {jax_debug_nans: true}\n---\n"
+    page, run = site.run(code, head=head)
+    assert run.outcomes[0].stdout == "4 float64 True\n"
+    assert run.device == "4 × cpu"
+
+
+def test_settings_that_jax_does_not_take_are_a_failure_of_the_page(site: Site) -> None:
+    (failure,) = site.failures("x = 1", "y = 2", head="---\njax: {jax_no_such_thing: 1}\n---\n")
+    assert "jax_no_such_thing" in failure.message
+
+
+def test_snippets_can_be_imported_and_are_remembered(site: Site) -> None:
+    module = site.write("snippets/helper.py", "from pathlib import Path\nVALUE = (Path(__file__).parent / 'data.txt').read_text()\n")
+    data = site.write("snippets/data.txt", "seven")
+    _, run = site.run("import helper\nprint(helper.VALUE)", "from pathlib import Path\nPath('own.txt').write_text('a')\nPath('own.txt').read_text()")
+    assert run.outcomes[0].stdout == "seven\n"
+    assert {str(module), str(data)} <= set(run.files)
+    assert not [name for name in run.files if "own.txt" in name]
+    assert {"jax", "numpy"} <= set(run.modules)
+
+
+def test_a_fresh_process_is_ready_at_once(site: Site, runner: Runner) -> None:
+    page = site.page("x = 1")
+    readies = [runner.run(site.project, [Task(page)])[page.path].ready for _ in range(5)]
+    assert 0 < min(readies[1:]) < 1.0  # importing jax would take longer; the bar itself is measured by the benchmark
+
+
+def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("livepages.run._CAN_FORK", False)
+    page = site.page("import sys\nprint('hello')", "import os\nos._exit(3)")
+    run = Runner().run(site.project, [Task(page)])[page.path]
+    assert run.outcomes[0].stdout == "hello\n"
+    assert "exit status 3" in run.outcomes[1].fault
+
+
+# --- what is captured --------------------------------------------------------------------------------------------
+
+
+def test_output_is_captured_in_order_by_whatever_means_it_is_written(site: Site) -> None:
+    code = """import ctypes, os, subprocess, sys, warnings
+import jax
+print("a", "b", sep="-", end=";\\n")
+print("to stderr", file=sys.stderr)
+print("printed", file=sys.stdout)
+os.write(1, b"fd 1\\n")
+sys.stdout.buffer.write(b"buffer\\n")
+ctypes.CDLL(None).puts(b"C")
+ctypes.CDLL(None).fflush(None)
+subprocess.run(["echo", "child"])
+warnings.warn("careful")
+jax.debug.print("value {}", jax.jit(lambda x: x + 1)(1))
+jax.jit(lambda x: jax.debug.callback(lambda y: print("called", y), x))(3)"""
+    (outcome,) = site.outcomes(code)
+    assert outcome.raised is None
+    out, err = (
+        [text for stream, text in outcome.output if stream == wanted] for wanted in (OUT, ERR)
+    )
+    assert "".join(out) == "a-b;\nprinted\nfd 1\nbuffer\nC\nchild\nvalue 2\ncalled 3\n"
+    assert err == ["to stderr\n", 'page.py:11: UserWarning: careful\n  warnings.warn("careful")\n']
+    assert [stream for stream, _ in outcome.output] == [OUT, ERR, OUT, ERR, OUT]
+
+
+def test_callbacks_are_waited_for(site: Site) -> None:
+    code = "import jax, time\ndef slow(x):\n    time.sleep(0.2)\n    print('late', x)\njax.jit(lambda x: jax.debug.callback(slow, x))(1)"
+    assert site.outcomes(code, "print('next')")[0].stdout == "late 1\n"
+
+
+def test_progress_bars_end_up_as_a_terminal_shows_them(site: Site) -> None:
+    (outcome,) = site.outcomes("for i in range(3):\n    print(f'\\r{i}/2', end='')\nprint()")
+    assert outcome.stdout == "2/2\n"
+
+
+def test_bytes_that_are_no_text_are_shown_escaped(site: Site) -> None:
+    (outcome,) = site.outcomes("import os\nos.write(1, b'\\xff\\n')")
+    assert outcome.stdout == "\\xff\n"
+
+
+def test_traces_and_compiles_are_counted_by_block(site: Site) -> None:
+    first, again, other = site.outcomes(
+        "import jax, numpy as np\nf = jax.jit(lambda x: x * 2)\nf(np.ones(3))", "f(np.zeros(3))", "f(np.ones(4))"
+    )
+    assert (first.traces, first.compiles) == (1, 1)
+    assert (again.traces, again.compiles) == (0, 0)
+    assert (other.traces, other.compiles) == (1, 1)
+    assert first.seconds > 0
+
+
+# --- exceptions --------------------------------------------------------------------------------------------------
+
+
+def test_an_expected_error_is_kept_with_the_pages_own_lines(site: Site) -> None:
+    page, run = site.run(
+        "import jax",
+        'raises="TracerBoolConversionError" match="traced array"\ndef f(x):\n    if x > 0:\n        return x\n\njax.jit(f)(1.0)',
+    )
+    assert not failures(page, run)
+    raised = run.outcomes[1].raised
+    assert raised is not None
+    assert raised.type == "TracerBoolConversionError"
+    assert {"TracerBoolConversionError", "ConcretizationTypeError", "TypeError"} <= set(raised.bases)
+    lines = raised.traceback.splitlines()
+    assert lines[:5] == [
+        "Traceback (most recent call last):",
+        '  File "page.py", line 7, in <module>',
+        "    jax.jit(f)(1.0)",
+        '  File "page.py", line 4, in f',
+        "    if x > 0:",
+    ]
+    assert "site-packages" not in raised.traceback and "internal frames" not in raised.traceback
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ('raises="ValueError"\nx = 1', "should raise ValueError, but raised nothing"),
+        ('raises="ValueError"\n{}["k"]', "should raise ValueError, but raised KeyError"),
+        ('raises="KeyError" match="other"\n{}["k"]', "does not match 'other'"),
+        ("{}['k']", "raised KeyError: 'k'"),
+        ("import sys\nsys.exit(3)", "raised SystemExit: 3"),
+        ("raise KeyboardInterrupt", "raised KeyboardInterrupt"),
+        ("def f(:\n    pass", "raised SyntaxError"),
+    ],
+)
+def test_an_outcome_that_is_not_as_the_page_says_is_a_failure(site: Site, block: str, message: str) -> None:
+    (failure,) = site.failures(block)
+    assert message in failure.message
+
+
+@pytest.mark.parametrize("name", ["KeyError", "LookupError", "builtins.KeyError", "Exception"])
+def test_a_subclass_is_an_expected_error_too(site: Site, name: str) -> None:
+    assert site.failures(f'raises="{name}"\n{{}}["k"]') == []
+
+
+def test_a_failure_names_the_line_of_the_statement(site: Site) -> None:
+    (failure,) = site.failures("a = 1\nb = 2\n\nc = a / 0\n")
+    assert (failure.page, failure.block, failure.line) == ("docs/page.md", 3, 7)
+    assert str(failure).startswith("docs/page.md:7: block of line 3: raised ZeroDivisionError: division by zero\n")
+    assert "c = a / 0" in failure.detail
+
+
+def test_a_failure_in_a_function_of_an_earlier_block_names_the_failing_block(site: Site) -> None:
+    (failure,) = site.failures("def f(x):\n    return 1 / x\n", "f(0)\n")
+    assert (failure.block, failure.line) == (9, 9)
+
+
+def test_a_failure_in_an_included_file_names_the_include(site: Site) -> None:
+    site.write("snippets/part.py", "a = 1\nb = a / 0\n")
+    (failure,) = site.failures('x = 1\n--8<-- "part.py"')
+    assert failure.line == 5
+
+
+def test_the_blocks_after_a_failure_still_run_and_their_failures_count(site: Site) -> None:
+    page, run = site.run("x = 1 / 0", "print(x)", "print('fine')", "{}['other']", "y = x", "print(y)")
+    found = failures(page, run)
+    assert ["ZeroDivisionError" in found[0].message, "KeyError" in found[1].message] == [True, True]
+    assert len(found) == 2
+    assert run.outcomes[1].skipped.startswith("needs x, which the block of line 3")
+    assert run.outcomes[2].stdout == "fine\n"
+    assert run.outcomes[5].skipped.startswith("needs y")
+
+
+# --- hostile pages -----------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "endless loop": ('timeout="0.5"\nwhile True: pass', "ran longer than 0.5 s"),
+    "endless output": ("while True: print('x' * 1000)", "wrote more than 1,000,000 bytes"),
+    "much output": ("print('x' * 1_500_000)", "wrote more than 1,000,000 bytes"),
+    "sys.exit": ("import sys\nsys.exit()", "raised SystemExit"),
+    "os._exit": ("import os\nos._exit(0)", "ended the process (exit status 0)"),
+    "segfault": ("import ctypes\nctypes.string_at(0)", "killed by SIGSEGV"),
+    "abort": ("import os\nos.abort()", "killed by SIGABRT"),
+    "memory kill": ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "killed by SIGKILL (out of memory?)"),
+    "closed stdout": ("import sys\nsys.stdout.close()", "closed standard output"),
+    "closed descriptor": ("import os\nos.close(1)", "closed standard output"),
+    "replaced stdout": ("import io, sys\nsys.stdout = io.StringIO()", "left sys.stdout or sys.stderr replaced"),
+    "leftover thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", "left the thread"),
+    "chdir": ("import os\nos.chdir('/')", "changed the working directory"),
+    "terminal escape": ("print('\\x1b[31mred')", "control character"),
+    "recursion": ("def f(): f()\nf()", "RecursionError"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: Site, kind: str) -> None:
+    code, message = HOSTILE[kind]
+    hostile = site.page("print('before')", code, "print('after')", name="hostile")
+    bystander = site.page("print('untouched')", name="bystander")
+    runs = site.engine.run([hostile, bystander])
+    assert runs[bystander.path].outcomes[0].stdout == "untouched\n"
+    (failure,) = failures(hostile, runs[hostile.path])
+    assert message in failure.message
+    assert (failure.page, failure.block) == ("docs/hostile.md", 7)
+    before, _, after = runs[hostile.path].outcomes
+    assert before.stdout == "before\n"
+    assert after.stdout == "after\n" or after.skipped == "the block of line 7 ended the process"
+
+
+def test_output_may_hold_anything_that_is_text(site: Site) -> None:
+    page, run = site.run("print('`' * 8 + '\\n~~~~\\n</div><script>{{ x }} &amp;')")
+    assert not failures(page, run)
+    assert run.outcomes[0].stdout == "````````\n~~~~\n</div><script>{{ x }} &amp;\n"
+
+
+@LINUX
+def test_what_a_page_started_ends_with_it(site: Site) -> None:
+    _, run = site.run("import subprocess\nprint(subprocess.Popen(['sleep', '60']).pid)")
+    process = Path("/proc", run.outcomes[0].stdout.strip())
+    deadline = time.monotonic() + 5
+    while process.exists() and "Z" not in (process / "stat").read_text().split()[2] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not process.exists() or "Z" in (process / "stat").read_text().split()[2]
+
+
+@LINUX
+def test_pages_leave_no_folder_behind(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    site.outcomes("from pathlib import Path\nPath('file').write_text('x')", "import os\nos._exit(1)")
+    assert not list(tmp_path.glob("livepages-*"))
+
+
+def test_needs_that_the_host_lacks_are_no_failure(site: Site) -> None:
+    page, run = site.run('needs="tpus>=4096"\nprint(1)', "print(2)")
+    assert run.outcomes[0].skipped == "needs tpus>=4096; this host has no tpu"
+    assert not failures(page, run)
+
+
+def test_expected_output_is_compared(site: Site) -> None:
+    text = "```python\nprint('a  b')\n```\n\n<!--pytest-codeblocks:{}-->\n\n```text\n{}\n```\n"
+    verdicts = []
+    for kind, wanted in (("expected-output", "a  b"), ("expected-output", "a b"), ("expected-output-ignore-whitespace", "a b")):
+        page = site.read(site.write("docs/p.md", text.format(kind, wanted)))
+        verdicts.append(judge(page.blocks[0], site.engine.run([page])[page.path].outcomes[0]) is None)
+    assert verdicts == [True, False, True]
