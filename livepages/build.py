@@ -7,7 +7,7 @@ from functools import cache
 
 from livepages import jaxhost
 from livepages.engine import Engine
-from livepages.outcome import Failure, Run, failures
+from livepages.outcome import Failure, Run, count, failures
 from livepages.page import Page
 
 
@@ -57,7 +57,7 @@ class Build:
         off = sum(not block.runs for block in blocks)
         ran = sum(len(page.program) for page in self.stale)
         return (
-            f"{len(self._pages)} pages, {len(blocks)} Python blocks: {ran} run now, {len(blocks) - ran - off} unchanged, "
+            f"{count(len(self._pages), 'page')}, {count(len(blocks), 'Python block')}: {ran} run now, {len(blocks) - ran - off} unchanged, "
             f"{off} not run"
         )
 

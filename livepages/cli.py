@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from livepages.engine import Engine
-from livepages.outcome import ERR, Failure, Outcome, Run, failures
+from livepages.outcome import ERR, Failure, Outcome, Run, count, failures
 from livepages.page import Page
 from livepages.progress import Progress
 from livepages.project import Project, ProjectError, find_project
@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         failed += failures(page, runs[page.path])
         if options.verbose:
             _print_run(page, runs[page.path])
-    print(f"{len(pages)} pages: {len(stale)} run, {len(programs) - len(stale)} unchanged")
+    print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
     return _tell(failed)
 
 
@@ -74,7 +74,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     off = [block for block in blocks if not block.runs]
     for block in off:
         print(f"{block.page}:{block.line}: not run: {block.options.why}")
-    print(f"{len(pages)} pages, {len(blocks)} Python blocks, {len(off)} of them not run")
+    print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     return _tell(failed)
 
 
@@ -101,7 +101,7 @@ def _print_run(page: Page, run: Run) -> None:
         for stream, text in outcome.output:
             print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
         if outcome.figures:
-            print(f"[{len(outcome.figures)} figure{'s' if len(outcome.figures) > 1 else ''}]")
+            print(f"[{count(len(outcome.figures), 'figure')}]")
         if outcome.raised:
             print(outcome.raised.traceback)
 

@@ -135,6 +135,11 @@ def judge(block: Block, outcome: Outcome) -> Failure | None:
     return None
 
 
+def count(number: int, what: str) -> str:
+    """A number of things, in words: ``1 block``, ``2 blocks``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _summary(raised: Raised) -> str:
     first = raised.message.strip().splitlines()[0] if raised.message.strip() else ""
     return f"{raised.type}: {first}" if first else raised.type

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from tqdm import tqdm
 
-from livepages.outcome import Run, failures
+from livepages.outcome import Run, count, failures
 from livepages.page import Page
 
 
@@ -26,7 +26,8 @@ class Progress:
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
         failed = len(failures(page, run))
-        result = f"{failed} of {len(page.program)} blocks failed" if failed else f"{len(page.program)} blocks"
+        blocks = count(len(page.program), "block")
+        result = f"{failed} of {blocks} failed" if failed else blocks
         if self._bar is None:
             self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
             return

@@ -12,7 +12,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from livepages.outcome import ERR, Failure, Outcome, Raised, Run, judge
+from livepages.outcome import ERR, Failure, Outcome, Raised, Run, count, judge
 from livepages.page import Block, Page
 
 
@@ -119,15 +119,11 @@ def _raised(raised: Raised) -> str:
 
 def _small_print(outcome: Outcome) -> str:
     time = f"{outcome.seconds:.1f} s" if outcome.seconds >= 0.1 else f"{outcome.seconds * 1e3:.0f} ms"
-    counts = f"{_count(outcome.traces, 'trace')}, {_count(outcome.compiles, 'compile')}"
+    counts = f"{count(outcome.traces, 'trace')}, {count(outcome.compiles, 'compile')}"
     return (
         '<details class="live-small" data-search-exclude><summary>ran</summary>'
         f'<span><span data-live-volatile>{time}</span>, {counts}</span></details>'
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _not_run(block: Block, why: str) -> str:

@@ -1,0 +1,98 @@
+"""The command line: what it says, what it exits with, and that nothing is lost."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from livepages.cli import main
+from livepages.project import ProjectError, find_project
+from tests.conftest import Site
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    assert isinstance(exit_.value.code, int)
+    return exit_.value.code, captured.out + captured.err
+
+
+@pytest.fixture
+def page(site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(site.root)
+    return site.write("docs/page.md", "# T\n\n```python\nprint('hello')\n```\n")
+
+
+def test_run_runs_what_is_stale_and_says_so(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    status, said = command(capsys, "run")
+    assert status == 0
+    assert re.fullmatch(r"ran docs/page\.md: 1 block, \d\.\d s\n1 page: 1 run, 0 unchanged\n", said)
+    assert command(capsys, "run") == (0, "1 page: 0 run, 1 unchanged\n")
+
+
+def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    status, said = command(capsys, "run", "-v", str(page))
+    assert status == 0 and "--- docs/page.md:3  0." in said and "hello\n" in said
+
+
+def test_failures_are_listed_with_line_and_exit_status_1(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
+    page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python\n{}['k']\n```\n")
+    site.write("docs/other.md", "```python\n[][0]\n```\n")
+    site.write("docs/third.md", '```python colour="red"\n```\n')
+    status, said = command(capsys, "run")
+    assert status == 1
+    for line in ("docs/page.md:5: block of line 3", "docs/page.md:9: block", "docs/other.md:2: block", "docs/third.md:1: block"):
+        assert line in said
+    assert said.endswith("4 failed\n")
+
+
+def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    page.write_text('# T\n\n```python\n1 / 0\n```\n\n```python exec="off" why="a cluster"\nx\n```\n')
+    assert command(capsys, "check") == (
+        0,
+        "docs/page.md:7: not run: a cluster\n1 page, 2 Python blocks, 1 of them not run\n",
+    )
+    page.write_text("```python\nnever closed\n")
+    status, said = command(capsys, "check")
+    assert status == 1 and "docs/page.md:1: " in said
+
+
+def test_clean_deletes_what_runs_left_and_no_more(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
+    command(capsys, "run")
+    assert site.project.cache.exists()
+    assert command(capsys, "clean") == (0, "")
+    assert not site.project.cache.exists() and page.exists()
+    assert command(capsys, "clean") == (0, "")
+
+
+def test_a_page_that_is_not_there_is_said_so(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    assert command(capsys, "run", "docs/absent.md")[0] == 2
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["check", "--help"], ["clean", "--help"]])
+def test_help_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    status, said = command(capsys, *arguments)
+    assert status == 0 and "usage: livepages" in said
+
+
+def test_outside_a_project_that_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, said = command(capsys, "check")
+    assert status == 2 and "no pyproject.toml" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[tool.livepages\n", "line 1"),
+        ('[tool.livepages]\ndocz = "d"\n', "docz"),
+        ("[tool.livepages]\ndocs = 3\n", "docs"),
+        ("[tool.livepages]\ntimeout = true\n", "timeout"),
+    ],
+)
+def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    with pytest.raises(ProjectError, match=words) as error:
+        find_project(tmp_path)
+    assert "pyproject.toml" in str(error.value)

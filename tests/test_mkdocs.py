@@ -1,0 +1,223 @@
+"""Whole builds, as authors and readers meet them; and the faults of plain markdown-exec, which must not happen here."""
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Site
+
+CONFIG = """\
+site_name: Test
+site_url: http://127.0.0.1/
+theme: {name: mkdocs, locale: en}
+plugins: [livepages]
+markdown_extensions: [admonition, pymdownx.highlight, pymdownx.superfences, livepages]
+"""
+
+
+@pytest.fixture
+def book(site: Site) -> Site:
+    """A site of two pages."""
+    site.write("mkdocs.yml", CONFIG)
+    site.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 1)\n```\n")
+    site.write("docs/two.md", "# Two\n\n```python\nx = 2\n```\n\n```python\nprint('two', x)\n```\n")
+    return site
+
+
+def mkdocs(site: Site, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", *arguments],
+        cwd=site.root,
+        env={**os.environ, **(environment or {})},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def build(site: Site, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    done = mkdocs(site, "build", "--strict", *arguments, environment=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def pages(site: Site) -> dict[str, str]:
+    """Every page of the built site, without what differs from run to run and is marked so."""
+    folder = site.root / "site"
+    return {
+        file.relative_to(folder).as_posix(): re.sub(r"<span data-live-volatile>[^<]*</span>|Build Date UTC : [^\n]*", "", file.read_text())
+        for file in folder.rglob("*.html")
+    }
+
+
+def test_a_build_shows_what_running_gave(book: Site) -> None:
+    said = build(book)
+    assert "2 pages, 3 Python blocks: 3 run now, 0 unchanged, 0 not run" in said
+    assert "<code>one 2</code>" in pages(book)["index.html"]
+    assert "<code>two 2</code>" in pages(book)["two/index.html"]
+
+
+def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Site) -> None:
+    build(book)
+    before = pages(book)
+    trap = book.write("trap/jax/__init__.py", "raise ImportError('jax was imported')").parent.parent
+    without_jax = {"PYTHONPATH": str(trap)}
+    assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
+    assert pages(book) == before
+    book.write("docs/index.md", "# One\n\nA word.\n\n```python title='T'\nprint('one', 1 + 1)\n```\n".replace("'T'", '"T"'))
+    assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
+
+
+def test_a_change_of_code_runs_that_page_alone(book: Site) -> None:
+    build(book)
+    book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
+    said = build(book)
+    assert "1 run now, 2 unchanged" in said and "ran docs/index.md" in said and "two.md" not in said
+
+
+def test_two_cold_builds_give_the_same_bytes(book: Site) -> None:
+    book.write("docs/two.md", "# Two\n\n```python\nimport jax.numpy as jnp\nprint(jnp.arange(3.0), {'b', 'a', 'c'}, hash('x'))\n```\n")
+    built = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-m", "livepages", "clean"], cwd=book.root, check=True)
+        build(book)
+        built.append(pages(book))
+    assert built[0] == built[1]
+
+
+def test_two_builds_at_once_do_not_disturb_each_other(book: Site) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d"]
+    running = [subprocess.Popen([*command, f"site-{n}"], cwd=book.root) for n in range(2)]
+    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    first, second = ((book.root / f"site-{n}/two/index.html").read_text() for n in range(2))
+    assert "<code>two 2</code>" in first and "<code>two 2</code>" in second
+
+
+# --- the faults of plain markdown-exec -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+@pytest.mark.parametrize("strict", [[], ["--strict"]])
+def test_failures_are_named_with_page_and_line_and_end_the_build(book: Site, quiet: list[str], strict: list[str]) -> None:
+    build(book)
+    before = pages(book)
+    book.write("docs/index.md", "# One\n\n```python\na = 1\na / 0\n```\n")
+    book.write("docs/two.md", "# Two\n\n```python\n{}['k']\n```\n\n```python nonsense='1'\n```\n")
+    book.write("docs/three.md", "# Three\n\n```python\n{}['k']\n```\n\n```python\nundefined\n```\n")
+    done = mkdocs(book, "build", *strict, *quiet)
+    assert done.returncode == 1
+    for line in ("docs/index.md:5: ", "docs/two.md:7: ", "docs/three.md:4: ", "docs/three.md:8: "):
+        assert line in done.stderr
+    assert "Traceback" not in done.stderr.replace("Traceback (most recent call last):\n      File \"", "")
+    assert pages(book) == before
+
+
+def test_names_and_settings_do_not_leak_from_page_to_page(book: Site) -> None:
+    book.write("docs/a.md", "# A\n\n```python\nimport jax\njax.config.update('jax_enable_x64', True)\nleak = 1\n```\n")
+    book.write("docs/b.md", "# B\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype, 'leak' in globals())\n```\n")
+    build(book)
+    assert "float32 False" in pages(book)["b/index.html"]
+
+
+def test_all_that_a_reader_would_see_is_captured(book: Site) -> None:
+    code = (
+        "import sys, warnings, jax\nprint('a', 'b', sep='+')\nprint('file', file=sys.stdout)\nsys.stdout.write('written\\n')\n"
+        "jax.debug.print('debug')\nwarnings.warn('warned')\ndef helper():\n    print('helped')\nhelper()"
+    )
+    book.write("docs/a.md", f"# A\n\n```python\n{code}\n```\n")
+    build(book)
+    html = pages(book)["a/index.html"]
+    for text in ("a+b", "file", "written", "debug", "warned", "helped"):
+        assert re.search(rf"<code>[^<]*{re.escape(text)}", html)
+
+
+def test_an_expected_error_is_possible(book: Site) -> None:
+    book.write("docs/a.md", '# A\n\n```python raises="ValueError"\nraise ValueError("wanted")\n```\n')
+    build(book)
+    assert "<strong>ValueError</strong>: wanted" in pages(book)["a/index.html"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("pyproject.toml", "[project]\n", "no pyproject.toml with a [tool.livepages] table"),
+        ("pyproject.toml", '[tool.livepages]\ndocs = "pages"\n', "docs_dir is"),
+        ("mkdocs.yml", CONFIG.replace(", livepages]", "]"), "add livepages to markdown_extensions"),
+    ],
+)
+def test_a_set_up_that_would_skip_blocks_is_refused(book: Site, file: str, text: str, words: str) -> None:
+    book.write(file, text)
+    done = mkdocs(book, "build")
+    assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_engine_that_cannot_start_is_said_so(book: Site) -> None:
+    trap = book.write("trap/jax/__init__.py", "raise ImportError('no jax here')").parent.parent
+    done = mkdocs(book, "build", environment={"PYTHONPATH": str(trap)})
+    assert done.returncode == 1 and "no jax here" in done.stderr and "has ended" in done.stderr
+
+
+# --- serve ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(book: Site) -> Iterator[Callable[[str, str], str]]:
+    """`mkdocs serve`: waits until a page holds some words and gives it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (book.root / "log").open("w")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"], cwd=book.root, stderr=log, start_new_session=True
+    )
+
+    def wait(path: str, words: str) -> str:
+        text, deadline = "", time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+                connection.request("GET", path)
+                text = connection.getresponse().read().decode()
+            except OSError:
+                pass
+            if words in text:
+                return text
+            time.sleep(0.05)
+        raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{(book.root / 'log').read_text()}")
+
+    yield wait
+    os.killpg(process.pid, signal.SIGINT)
+    process.wait(timeout=30)
+    log.close()
+
+
+def test_serving_shows_edits_and_failures_in_place_and_heals(book: Site, served: Callable[[str, str], str]) -> None:
+    log = book.root / "log"
+    served("/", "<code>one 2</code>")
+    time.sleep(0.3)  # the watch on the files begins after the first build
+    book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
+    served("/", "<code>one 3</code>")
+    assert log.read_text().count("ran docs/two.md") == 1
+
+    # A name that the page no longer defines is missing, whatever an earlier build knew.
+    book.write("docs/two.md", "# Two\n\nNothing here.\n\n```python\nprint('two', x)\n```\n")
+    broken = served("/two/", "docs/two.md:6")
+    assert "NameError" in broken and "Nothing here." in broken
+    assert "docs/two.md:6: block of line 5: raised NameError" in log.read_text()
+
+    book.write("docs/two.md", '# Two\n\n```python colour="red"\nx = 2\n```\n')
+    served("/two/", "docs/two.md:3")
+
+    book.write("docs/two.md", "# Two\n\n```python\nx = 5\nprint('two', x)\n```\n")
+    healed = served("/two/", "<code>two 5</code>")
+    assert "live-failure" not in healed
+    assert log.read_text().count("ran docs/index.md") == 2

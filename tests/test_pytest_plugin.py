@@ -1,0 +1,94 @@
+"""Pages are files and blocks are items, whoever collects, and failures point at the Markdown line."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+PAGE = """\
+# Page
+
+```python
+a = 1
+```
+
+Words.
+
+```python
+print(a)
+assert a == 1
+```
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Path:
+    pytester.makepyprojecttoml("[tool.livepages]\n")
+    (pytester.path / "docs").mkdir()
+    (pytester.path / "docs" / "page.md").write_text(PAGE)
+    return pytester.path
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+
+
+@pytest.mark.parametrize("arguments", [("docs",), ("--codeblocks", "docs"), (), ("docs/page.md",)])
+def test_every_block_is_an_item_once(pytester: pytest.Pytester, project: Path, arguments: tuple[str, ...]) -> None:
+    result = run(pytester, "--collect-only", "-q", *arguments)
+    assert [line for line in result.outlines if "::" in line] == ["docs/page.md::line 3", "docs/page.md::line 9"]
+
+
+def test_blocks_pass_in_their_order_and_alone(pytester: pytest.Pytester, project: Path) -> None:
+    run(pytester, "docs").assert_outcomes(passed=2)
+    run(pytester, "docs", "-k", "line and 9").assert_outcomes(passed=1, deselected=1)
+    run(pytester, "docs/page.md::line 9").assert_outcomes(passed=1)
+
+
+def test_a_failure_points_at_the_line_and_the_other_blocks_count(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))
+    (project / "docs" / "other.md").write_text("```python\nprint('fine')\n```\n")
+    result = run(pytester, "docs")
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*docs/page.md:11: block of line 9: raised AssertionError*", "*assert a == 2*"])
+    assert "livepages/" not in result.stdout.str()
+
+
+def test_a_page_that_cannot_be_read_is_an_error_with_its_line(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "docs" / "page.md").write_text("# T\n\n```python colour='red'\n```\n")
+    result = run(pytester, "docs")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*docs/page.md:3: unknown option 'colour'*"])
+
+
+def test_marks_and_skips_work_as_users_of_pytest_codeblocks_know_them(pytester: pytest.Pytester, project: Path) -> None:
+    text = (
+        "<!--pytest.mark.skipif(True, reason='not here')-->\n```python\n1 / 0\n```\n"
+        "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\n1 / 0\n```\n"
+        "<!--pytest.mark.slow-->\n```python\nprint(1)\n```\n<!--pytest-codeblocks:expected-output-->\n```\n2\n```\n"
+    )
+    (project / "docs" / "page.md").write_text(text)
+    pytester.makeini("[pytest]\nmarkers = slow: takes long\n")
+    result = run(pytester, "docs", "-rs")
+    result.assert_outcomes(skipped=2, failed=1)
+    result.stdout.fnmatch_lines(["*not here*", "*needs the module no_such_module*"])
+    run(pytester, "docs", "-m", "not slow").assert_outcomes(skipped=2, deselected=1)
+
+
+def test_blocks_that_are_not_run_are_no_items(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "docs" / "page.md").write_text('```python exec="off" why="shown only"\nx\n```\n')
+    assert run(pytester, "--collect-only", "-q", "docs").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_pages_of_no_project_are_left_to_pytest_codeblocks(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "README.md").write_text("```python\nassert True\n```\n")
+    run(pytester, "README.md", "--codeblocks").assert_outcomes(passed=1)
+    run(pytester, "README.md").stdout.fnmatch_lines(["collected 0 items*"])
+
+
+def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:
+    pytest.importorskip("xdist")
+    (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))
+    result = run(pytester, "-n", "2", "docs")
+    result.assert_outcomes(passed=1, failed=1)
+    assert re.search(r"docs/page\.md:11: block of line 9", result.stdout.str())
