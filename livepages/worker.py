@@ -233,11 +233,12 @@ class Program:
 
 # --- what the page rests on --------------------------------------------------------------------------------------
 
-_SYSTEM = tuple({os.path.realpath(path) + os.sep for path in (sys.prefix, sys.base_prefix)})
+_ENGINE = os.path.dirname(os.path.realpath(__file__))
+_NOT_LOCAL = tuple({os.path.realpath(path) + os.sep for path in (sys.prefix, sys.base_prefix, _ENGINE)})
 
 
 def _is_local(file: str, root: str) -> bool:
-    return file.startswith(root + os.sep) and not file.startswith(_SYSTEM)
+    return file.startswith(root + os.sep) and not file.startswith(_NOT_LOCAL)
 
 
 class Dependencies:

@@ -2,10 +2,12 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import livepages
 from livepages.outcome import ERR, OUT, failures, judge
 from livepages.page import Page
 from livepages.run import Runner, Task
@@ -176,6 +178,13 @@ def test_an_expected_error_is_kept_with_the_pages_own_lines(site: Site) -> None:
         "    if x > 0:",
     ]
     assert "site-packages" not in raised.traceback and "internal frames" not in raised.traceback
+
+
+def test_the_engines_own_frames_are_not_shown_where_it_is_part_of_the_project(site: Site, runner: Runner) -> None:
+    page = site.page('raises="ZeroDivisionError"\n1 / 0')
+    project = replace(site.project, root=Path(livepages.__file__).parents[1])
+    raised = runner.run(project, [Task(page)])[page.path].outcomes[0].raised
+    assert raised is not None and "worker.py" not in raised.traceback
 
 
 @pytest.mark.parametrize(
