@@ -50,6 +50,11 @@ class Build:
         body, page = max(found, key=lambda pair: len(pair[0]))
         return page, self._runs.get(page.name, Run(())), text[len(body) :]
 
+    def shown_as(self, text: str) -> object:
+        """What decides how a page of this text is shown: equal for two builds that show it the same way."""
+        found = self.find(text)
+        return (text, *found[:2]) if found else (text, tuple(self.failures))
+
     @property
     def summary(self) -> str:
         """What the build consists of, in a line."""

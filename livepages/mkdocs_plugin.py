@@ -1,6 +1,7 @@
 """The door for MkDocs: brings every page up to date before any is shown, in parallel, and tells what failed."""
 
 import logging
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,8 +10,11 @@ from mkdocs.config.base import Config
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.livereload import LiveReloadServer
-from mkdocs.plugins import BasePlugin
+from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
 from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation
+from mkdocs.structure.pages import Page as MkDocsPage
+from mkdocs.utils.templates import TemplateContext
 
 from livepages import markdown_extension
 from livepages.build import Build
@@ -33,6 +37,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def __init__(self) -> None:
         self._serving = False
         self._told = 0
+        self._shown = _Shown()
+        self._content: str | None = None
         self._build: Build | None = None
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
@@ -68,6 +74,26 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._told = len(build.failures)
         markdown_extension.use(build)
 
+    def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
+        """While serving, show a page that nothing has changed as it was shown before: most pages, after an edit."""
+        if self._serving:
+            self._shown.watch(page, self._current().shown_as(markdown), config, files)
+        return markdown
+
+    @event_priority(100)
+    def _slim(self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation) -> TemplateContext:
+        """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
+        self._content = page.content
+        page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)
+        return context
+
+    @event_priority(-100)
+    def _whole(self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation) -> TemplateContext:
+        page.content = self._content
+        return context
+
+    on_page_context = CombinedEvent(_slim, _whole)
+
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
         self._tell(self._current().failures[self._told :], "no page was written")
@@ -95,3 +121,26 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _current(self) -> Build:
         assert self._build is not None
         return self._build
+
+
+class _Shown:
+    """What converting each page gave, for as long as its text, its run and the names of all files stay the same."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[object, dict[str, Any]]] = {}
+
+    def watch(self, page: MkDocsPage, shown: object, config: MkDocsConfig, files: Files) -> None:
+        """Give the page a `render` that converts only what is new."""
+        name, convert = page.file.src_uri, page.render
+        settings = Path(config.config_file_path).stat().st_mtime_ns
+        key = (shown, page.meta, settings, tuple(sorted(files.src_uris)))
+
+        def render(config: MkDocsConfig, files: Files) -> None:
+            if name in self._kept and self._kept[name][0] == key:
+                vars(page).update(self._kept[name][1])
+                return
+            before = dict(vars(page))
+            convert(config, files)
+            self._kept[name] = key, {what: value for what, value in vars(page).items() if before.get(what) is not value}
+
+        page.render = render  # type: ignore[method-assign]
