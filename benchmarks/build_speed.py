@@ -2,9 +2,9 @@
 
     python benchmarks/build_speed.py [--pages 40] [--blocks 12] [--repeat 3] [--myst]
 
-Everything is timed in one run on one machine, whole `mkdocs build` processes from start to exit; what counts are the
-ratios. The table goes to the terminal and to ``benchmarks/build_speed.md``. With ``--myst`` the same pages are also built
-by Sphinx with MyST-NB and jupyter-cache, which have to be installed.
+Everything is timed in one run on one machine, whole `mkdocs build` processes from start to exit; what counts are
+the ratios. The table goes to the terminal and to ``benchmarks/build_speed.md``. With ``--myst`` the same pages are
+also built by Sphinx with MyST-NB and jupyter-cache, which have to be installed.
 """
 
 import argparse
@@ -66,7 +66,12 @@ def build(site: Path, jax_allowed: bool = True) -> tuple[float, str]:
         environment["PYTHONPATH"] = str(trap.parent)
     start = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict"], cwd=site, env=environment, capture_output=True, text=True
+        [sys.executable, "-m", "mkdocs", "build", "--strict"],
+        cwd=site,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     seconds = time.perf_counter() - start
     if done.returncode:
@@ -130,7 +135,9 @@ def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
     site = root / "myst"
     site.mkdir()
     (site / "conf.py").write_text('extensions = ["myst_nb"]\nnb_execution_mode = "cache"\nhtml_theme = "alabaster"\n')
-    head = "---\njupytext: {text_representation: {extension: .md, format_name: myst}}\nkernelspec: {name: python3}\n---\n"
+    head = (
+        "---\njupytext: {text_representation: {extension: .md, format_name: myst}}\nkernelspec: {name: python3}\n---\n"
+    )
     names = [f"page-{number:02}" for number in range(pages)]
     for number, name in enumerate(names):
         (site / f"{name}.md").write_text(head + page(number, blocks, "{code-cell} ipython3"))
@@ -150,13 +157,16 @@ def table(seconds: dict[str, float], pages: int, blocks: int) -> str:
     lines = [
         "# Speed of building",
         "",
-        f"{pages} pages of {blocks} blocks; {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}.",
+        f"{pages} pages of {blocks} blocks; {os.cpu_count()} cores, {platform.system()}, "
+        f"Python {platform.python_version()}.",
         "Made by `make bench`. Ratios are from one run on one machine; the seconds are only there to show their size.",
         "",
         "| build | seconds | × execution off | × markdown-exec | more than execution off |",
         "|---|---|---|---|---|",
     ]
-    lines += [f"| {name} | {s:.2f} | {s / off:.2f} | {s / plain:.2f} | {s - off:+.2f} s |" for name, s in seconds.items()]
+    lines += [
+        f"| {name} | {s:.2f} | {s / off:.2f} | {s / plain:.2f} | {s - off:+.2f} s |" for name, s in seconds.items()
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/serve_speed.py [--page express/random.md] [--repeat 3]
 
-Works on a copy of the site. The table goes to the terminal and to ``benchmarks/serve_speed.md``. MkDocs itself looks for
-changes every half second and then waits a quarter of a second; this is part of what is measured.
+Works on a copy of the site. The table goes to the terminal and to ``benchmarks/serve_speed.md``. MkDocs itself looks
+for changes every half second and then waits a quarter of a second; this is part of what is measured.
 """
 
 import argparse
@@ -105,8 +105,8 @@ def main() -> None:
     lines = [
         "# From saving to seeing",
         "",
-        f"`mkdocs serve` on the site of {pages} pages, editing `{options.page}`; {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}. Made by `make bench`.",
+        f"`mkdocs serve` on the site of {pages} pages, editing `{options.page}`; {os.cpu_count()} cores, "
+        f"{platform.system()}, Python {platform.python_version()}. Made by `make bench`.",
         "",
         "| edit | best | worst |",
         "|---|---|---|",

@@ -1,3 +1,5 @@
+"""``python -m livepages`` is the command ``livepages``."""
+
 from livepages.cli import main
 
 main()

@@ -62,8 +62,8 @@ class Build:
         off = sum(not block.runs for block in blocks)
         ran = sum(len(page.program) for page in self.stale)
         return (
-            f"{count(len(self._pages), 'page')}, {count(len(blocks), 'Python block')}: {ran} run now, {len(blocks) - ran - off} unchanged, "
-            f"{off} not run"
+            f"{count(len(self._pages), 'page')}, {count(len(blocks), 'Python block')}: "
+            f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"
         )
 
 

@@ -19,17 +19,27 @@ Failures are listed as PAGE:LINE; the exit status is 1 if there is one, 2 if the
 
 def main(arguments: list[str] | None = None) -> None:
     """Carry out a command line and exit."""
-    parser = argparse.ArgumentParser("livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
+    )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
-    run.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files to run now, changed or not; all stale ones if none")
+    run.add_argument(
+        "pages",
+        nargs="*",
+        type=Path,
+        metavar="PAGE",
+        help="Markdown files to run now, changed or not; all stale ones if none",
+    )
     run.add_argument("--all", action="store_true", help="run every page, changed or not")
     run.add_argument("-v", "--verbose", action="store_true", help="print what every block gave")
     run.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
     run.set_defaults(act=_run)
 
-    check = commands.add_parser("check", help="read every page, run nothing: list what cannot be read and what is not run")
+    check = commands.add_parser(
+        "check", help="read every page, run nothing: list what cannot be read and what is not run"
+    )
     check.set_defaults(act=_check)
 
     clean = commands.add_parser("clean", help="delete what earlier runs left: outcomes and compiled programs")

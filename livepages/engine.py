@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from livepages import jaxhost, marks
@@ -124,10 +124,7 @@ def _touched(files: Iterable[str], since: float) -> bool:
 
 @cache
 def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+    return jaxhost.installed(distribution) or None
 
 
 def _versions(modules: Iterable[str]) -> dict[str, str | None]:

@@ -3,13 +3,14 @@
 import io
 import re
 import sys
+from typing import Any
 
 # Stand-ins that survive matplotlib's color parsing; each becomes a CSS variable, which the site's style sheet sets.
 _TEXT, _LINE = "#010203", "#020406"
 # Okabe and Ito's set (https://jfly.uni-koeln.de/color/), told apart with any color vision.
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "livepages",
     "font.family": ["sans-serif"],
@@ -44,9 +45,10 @@ def preload() -> None:
         return
     matplotlib.use("svg")
     import matplotlib.pyplot  # noqa: F401
+    from cycler import cycler
 
     matplotlib.rcParams.update(_STYLE)
-    matplotlib.rcParams["axes.prop_cycle"] = matplotlib.cycler(color=CYCLE)
+    matplotlib.rcParams["axes.prop_cycle"] = cycler(color=CYCLE)
 
 
 def take_open() -> list[str]:
@@ -57,7 +59,9 @@ def take_open() -> list[str]:
     figures = []
     for number in pyplot.get_fignums():
         buffer = io.StringIO()
-        pyplot.figure(number).savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None})
+        pyplot.figure(number).savefig(
+            buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
+        )
         figures.append(_themed(buffer.getvalue()))
     pyplot.close("all")
     return figures

@@ -64,7 +64,7 @@ def preload() -> None:
 _counts = {_TRACE: 0, _COMPILE: 0}
 
 
-def _count(event: str, duration: float, **_: object) -> None:
+def _count(event: str, duration_secs: float, **_: object) -> None:
     if event in _counts:
         _counts[event] += 1
 

@@ -1,7 +1,7 @@
 """The door for Markdown: shows each page's blocks with what running them gave.
 
 It finds the page by its text, so it works in MkDocs, Zensical, or any other program that converts whole pages. MkDocs
-brings the pages up to date beforehand, all at once (`livepages.mkdocs_plugin`); elsewhere this happens at the first page.
+brings the pages up to date beforehand, all at once (`livepages.mkdocs_plugin`); elsewhere this happens at the first.
 """
 
 import re
@@ -33,7 +33,7 @@ _build: Build | None = None
 
 def use(build: Build | None) -> None:
     """Show pages from this build, which is up to date and whose owner tells of its failures."""
-    global _build
+    global _build  # noqa: PLW0603  (a Markdown extension has no other way to know its host)
     _build = build
 
 
@@ -53,6 +53,7 @@ class LivePagesExtension(Extension):
     """Shows and checks; has no options."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (the name is Python-Markdown's)
+        """Register what shows pages and what checks them."""
         show = _Show(md)
         # After includes are expanded (32) and white space is normal (30), before fences are read (25).
         md.preprocessors.register(show, "livepages", 28)

@@ -21,8 +21,8 @@ from livepages.build import Build
 from livepages.engine import Engine
 from livepages.outcome import Failure
 from livepages.progress import Progress
-from livepages.run import WorkerError
 from livepages.project import ProjectError, find_project
+from livepages.run import WorkerError
 
 log = logging.getLogger("mkdocs.plugins.livepages")
 
@@ -81,14 +81,18 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return markdown
 
     @event_priority(100)
-    def _slim(self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation) -> TemplateContext:
+    def _slim(
+        self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
+    ) -> TemplateContext:
         """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
         self._content = page.content
         page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)
         return context
 
     @event_priority(-100)
-    def _whole(self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation) -> TemplateContext:
+    def _whole(
+        self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
+    ) -> TemplateContext:
         page.content = self._content
         return context
 

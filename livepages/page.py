@@ -186,7 +186,7 @@ def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
     """`read_page` for text at hand."""
     lines = re.sub(r"\r\n?", "\n", text).split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
-        raise PageError(name, 1, "skipfile would hide the whole page from its tests; give blocks exec=\"off\" why=\"…\"")
+        raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
     settings, lines = _front_matter(lines, name)
     expanded = list(_expand(lines, snippets, name))
     text_lines = tuple(line for line, _ in expanded)
@@ -271,9 +271,7 @@ def _directives(lines: list[str], name: str) -> Iterator[tuple[int, list[str]]]:
 # --- fences ------------------------------------------------------------------------------------------------------
 
 # As pymdownx.superfences has it: any mix of quote marks and blanks, then the fence.
-_OPENING = re.compile(
-    r"""(?P<prefix>[> \t]*)(?P<fence>`{3,}|~{3,})(?P<info>(?:[^`"'\n]|"[^"\n]*"|'[^'\n]*')*)"""
-)
+_OPENING = re.compile(r"""(?P<prefix>[> \t]*)(?P<fence>`{3,}|~{3,})(?P<info>(?:[^`"'\n]|"[^"\n]*"|'[^'\n]*')*)""")
 _CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
 
 
@@ -308,7 +306,9 @@ def _fences(lines: tuple[str, ...], origin: list[int], name: str) -> Iterator[tu
             if tail.rstrip() == marker and not head.strip("> "):
                 break
             if head.strip("> ") or (inner.strip("> ") and len(head) < width):
-                raise PageError(name, origin[end], f"the fence of line {origin[start]} ends here: indented less than it")
+                raise PageError(
+                    name, origin[end], f"the fence of line {origin[start]} ends here: indented less than it"
+                )
             content.append(tail)
         else:
             raise PageError(name, origin[start], "the fence is not closed")
@@ -333,7 +333,9 @@ def _check_container(lines: tuple[str, ...], number: int, width: int, origin: li
         while not _CONTAINER.match(lines[number].lstrip()):
             number -= 1
             if number < 0 or not lines[number].strip():
-                raise PageError(name, origin[start], "an indented fence outside a list, tab or admonition is shown as text")
+                raise PageError(
+                    name, origin[start], "an indented fence outside a list, tab or admonition is shown as text"
+                )
         indent = _indent(lines[number])
 
 
@@ -361,8 +363,8 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
     by_start = {fence.start: fence for fence, _, _ in fences}
     for fence, info, _ in fences:
         _refuse_lookalikes(info, name, origin[fence.start])
-    for number, line in enumerate(lines):
-        if re.match(r"<!--[-\s]*pytest-codeblocks:\s*cont\b", line.strip()):
+    for number, text in enumerate(lines):
+        if re.match(r"<!--[-\s]*pytest-codeblocks:\s*cont\b", text.strip()):
             raise PageError(name, origin[number], "cont: the blocks of a page share one namespace as it is")
     try:
         found = extract_from_buffer(io.StringIO(_plain(lines, fences)), max_num_lines=len(lines) + 2)
@@ -373,7 +375,9 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
     if missed:
         raise PageError(name, origin[min(missed)], "an expected output is not Python; fence it as text")
 
-    digest = _digest(KEY_VERSION, json.dumps([settings.devices, settings.x64, settings.needs, settings.jax], sort_keys=True))
+    digest = _digest(
+        KEY_VERSION, json.dumps([settings.devices, settings.x64, settings.needs, settings.jax], sort_keys=True)
+    )
     start = 1
     for raw in found:
         if raw.lineno - 1 not in python:
@@ -381,7 +385,9 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
         fence, line = by_start[raw.lineno - 1], origin[raw.lineno - 1]
         options = _options(raw.syntax or "", name, line)
         if "markdown-exec: hide" in raw.code or "`" * 8 in raw.code:
-            raise PageError(name, line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"')
+            raise PageError(
+                name, line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
+            )
         if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in raw.marks):
             raise PageError(name, line, 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif')
         if options.exec:
@@ -409,7 +415,7 @@ def _refuse_lookalikes(info: str, name: str, line: int) -> None:
     if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
         raise PageError(name, line, f"write the fence as ```python, not ```{info}")
     if "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
-        raise PageError(name, line, "options stand on the fence as name=\"value\", without braces")
+        raise PageError(name, line, 'options stand on the fence as name="value", without braces')
     if language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
         raise PageError(name, line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
 

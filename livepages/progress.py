@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -16,7 +16,7 @@ class Progress:
     def __init__(self, say: Callable[[str], None], stream: TextIO | None = None) -> None:
         self._say = say
         self._stream = stream or sys.stderr
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[Any] | None = None
 
     def started(self, pages: list[Page]) -> None:
         """Say which pages are about to run."""

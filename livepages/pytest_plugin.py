@@ -1,7 +1,7 @@
 """The door for pytest: pages are files, blocks are items, and a failure points at the Markdown line.
 
-A page runs once, in a process of its own, up to the last block that is selected; pages run side by side, as many as there
-are cores, from the moment the first item starts.
+A page runs once, in a process of its own, up to the last block that is selected; pages run side by side, as many as
+there are cores, from the moment the first item starts.
 """
 
 import threading
@@ -21,12 +21,14 @@ from livepages.project import Project, ProjectError, find_project
 _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 
 
-class BlockFailure(Exception):
+class BlockError(Exception):
     """A block that did not do what its page says."""
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Pages are collected here, and nowhere else: pytest-codeblocks does not know that their blocks belong together."""
     collected = yield
     project = _project_of(file_path) if file_path.suffix == ".md" else None
@@ -77,23 +79,29 @@ class BlockItem(TestBlock):
     def runtest(self) -> None:
         """Compare the block's outcome with what its page says."""
         all_runs = self.session.stash.setdefault(_RUNS, {})
-        runs = all_runs.get(self.project.root) or all_runs.setdefault(self.project.root, _Runs(self.session, self.project))
+        runs = all_runs.get(self.project.root) or all_runs.setdefault(
+            self.project.root, _Runs(self.session, self.project)
+        )
         block = self.page.program[self.number]
         outcome = runs.of(self.page).outcomes[self.number]
         if outcome.skipped:
             pytest.skip(outcome.skipped)
         if failure := judge(block, outcome):
-            raise BlockFailure(str(failure))
+            raise BlockError(str(failure))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""
-        if isinstance(excinfo.value, BlockFailure):
+        if isinstance(excinfo.value, BlockError):
             return str(excinfo.value)
         return pytest.Item.repr_failure(self, excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where the block stands; pytest counts lines from 0."""
-        return self.path, self.page.program[self.number].line - 1, f"{self.page.name}:{self.page.program[self.number].line}"
+        return (
+            self.path,
+            self.page.program[self.number].line - 1,
+            f"{self.page.name}:{self.page.program[self.number].line}",
+        )
 
 
 class _Runs:

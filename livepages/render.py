@@ -1,6 +1,6 @@
 """A block and its outcome to what stands in the page: Markdown for the source, HTML for what running it gave.
 
-The layout of source and result is markdown-exec's (`add_source`), and so are the words for it; its execution is not used.
+The layout of source and result is markdown-exec's (`add_source`), and so are the words for it; not its execution.
 """
 
 import html
@@ -89,7 +89,10 @@ def _result(block: Block, outcome: Outcome) -> str:
     if outcome.raised:
         parts.append(_raised(outcome.raised))
     alt = html.escape(options.alt)
-    parts += [f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>' for svg in _own_ids(block, outcome)]
+    parts += [
+        f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>'
+        for svg in _own_ids(block, outcome)
+    ]
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""
     silent = "" if content else " live-silent"
@@ -109,7 +112,7 @@ def _text(stream: str, text: str, block: Block) -> str:
 def _raised(raised: Raised) -> str:
     lead = html.escape(raised.type)
     message = html.escape(raised.message.strip())
-    text = f'<strong>{lead}</strong>{": " if message else ""}{message}'
+    text = f"<strong>{lead}</strong>{': ' if message else ''}{message}"
     return (
         f'<div class="highlight live-error"><pre><code>{text}</code></pre></div>'
         f'<details class="live-traceback"><summary>Traceback</summary>'
@@ -122,7 +125,7 @@ def _small_print(outcome: Outcome) -> str:
     counts = f"{count(outcome.traces, 'trace')}, {count(outcome.compiles, 'compile')}"
     return (
         '<details class="live-small" data-search-exclude><summary>ran</summary>'
-        f'<span><span data-live-volatile>{time}</span>, {counts}</span></details>'
+        f"<span><span data-live-volatile>{time}</span>, {counts}</span></details>"
     )
 
 
@@ -150,16 +153,14 @@ def _visible(text: str) -> str:
 
 def _own_ids(block: Block, outcome: Outcome) -> list[str]:
     """The figures with ids that no other block of the page has."""
-    figures = []
-    for number, svg in enumerate(outcome.figures):
-        own = f"b{block.line}-{number}-"
-        svg = re.sub(r'\bid="([^"]+)"', rf'id="{own}\1"', svg)
-        svg = re.sub(r'href="#([^"]+)"', rf'href="#{own}\1"', svg)
-        figures.append(re.sub(r"url\(#([^)]+)\)", rf"url(#{own}\1)", svg))
-    return figures
+    return [
+        re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.line}-{number}-", svg)
+        for number, svg in enumerate(outcome.figures)
+    ]
 
 
 def stamp(run: Run, versions: str) -> str:
     """The line that says on what a page ran, as HTML."""
     device = f" on {html.escape(run.device)}" if run.device else ""
-    return f'<p class="live-stamp" data-search-exclude>Every output on this page was produced by the code above it: {html.escape(versions)}{device}.</p>'
+    text = f"Every output on this page was produced by the code above it: {html.escape(versions)}{device}."
+    return f'<p class="live-stamp" data-search-exclude>{text}</p>'

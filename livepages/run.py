@@ -1,5 +1,6 @@
 """Pages to outcomes: a fresh process for each page, several at a time, none of which can harm the build."""
 
+import contextlib
 import json
 import os
 import queue
@@ -163,7 +164,7 @@ def _job(task: Task, folder: Path, project: Project) -> dict[str, Any]:
 
 
 def _watch(process: _Process, folder: Path, limits: Sequence[float]) -> tuple[int | None, str]:
-    """Wait for the page's process; end it when a block takes too long or writes too much. Its status, and why it was ended."""
+    """Wait for the page's process. Its status; or, if a block took too long or wrote too much, None and which."""
     begun, since, offset = -1, time.monotonic(), 0
     while True:
         status = process.wait(0.05)
@@ -277,10 +278,12 @@ def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome,
     for block, outcome in zip(page.program, outcomes, strict=False):
         name = outcome.raised.name if outcome.raised else ""
         if name in missing:
-            outcome = Outcome(skipped=f"needs {name}, which the block of line {missing[name]} did not get to make")
-        if (outcome.skipped and name) or judge(block, outcome):
-            missing |= {name: block.line for name in block.binds if name not in missing}
-        kept.append(outcome)
+            why = f"needs {name}, which the block of line {missing[name]} did not get to make"
+            kept.append(Outcome(skipped=why))
+        else:
+            kept.append(outcome)
+        if name in missing or judge(block, outcome):
+            missing |= {bound: block.line for bound in block.binds if bound not in missing}
     return tuple(kept)
 
 
@@ -319,10 +322,8 @@ class _Forked:
     def kill(self) -> None:
         self._begun.wait()
         if not self.ended.is_set() and self.pid:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             self.ended.wait()
 
 
@@ -330,7 +331,9 @@ class _Server:
     """The process that has imported JAX and touched no backend, which forks the pages' processes."""
 
     def __init__(self) -> None:
-        self._process = subprocess.Popen(_command("serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
+        self._process = subprocess.Popen(
+            _command("serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+        )
         self._forked: dict[str, _Forked] = {}
         self._lock = threading.Lock()
         threading.Thread(target=self._listen, name="livepages-server", daemon=True).start()
@@ -395,9 +398,7 @@ class _Spawned:
 
     def kill(self) -> None:
         if hasattr(os, "killpg"):
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         self._process.kill()
         self._process.wait()

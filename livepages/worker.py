@@ -3,14 +3,16 @@
 ``python -m livepages.worker serve`` imports JAX once, then forks a process for each job it reads, one line of JSON
 each, from standard input. ``python -m livepages.worker job FILE`` runs one job, where there is no fork.
 
-A job is a dictionary: ``folder`` (of the run: holds the script, the captured output and the outcomes), ``name`` (of the
-script), ``blocks`` (``code``, ``start``, ``needs``, ``skipped`` each), ``settings``, ``path`` (folders to import from),
-``root`` (of the project), ``cache`` (of compiled programs), ``uses`` (modules to import before the fork) and ``asked`` (when). Outcomes go, a line of JSON each, to ``outcomes`` in the
-run's folder as soon as they are there, so that nothing is lost when the process dies.
+A job is a dictionary: ``folder`` (of the run: holds the script, the captured output and the outcomes), ``name`` (of
+the script), ``blocks`` (``code``, ``start``, ``needs``, ``skipped`` each), ``settings``, ``path`` (folders to import
+from), ``root`` (of the project), ``cache`` (of compiled programs), ``uses`` (modules to import before the fork) and
+``asked`` (when). Outcomes go, a line of JSON each, to ``outcomes`` in the run's folder as soon as they are there, so
+that nothing is lost when the process dies.
 """
 
 import __future__
 
+import contextlib
 import ctypes
 import gc
 import io
@@ -60,13 +62,12 @@ class _Stderr(io.RawIOBase):
 
 
 def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
-    """Fresh, unbuffered text streams on descriptors 1 and 2."""
-    out = io.FileIO(1, "w", closefd=False)
-    pair = (
-        io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)  # type: ignore[type-var]
-        for raw in (out, _Stderr())
-    )
-    return next(pair), next(pair)
+    """Fresh text streams on descriptors 1 and 2, unbuffered, so that what is written to both comes in order."""
+    return _unbuffered(io.FileIO(1, "w", closefd=False)), _unbuffered(_Stderr())
+
+
+def _unbuffered(raw: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 class Capture:
@@ -87,7 +88,7 @@ class Capture:
         sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
 
     def take(self) -> tuple[list[list[str]], str]:
-        """The output since the last call, as (stream, text) pairs, and what the block did to the streams, if anything."""
+        """The output since the last call, as (stream, text) pairs, and what is wrong with the streams, if anything."""
         fault = self._check()
         if self._flush_c:
             self._flush_c(None)
@@ -223,7 +224,7 @@ class Program:
             file = frame.filename.removeprefix(root + os.sep)
             lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
             lines.append(f"    {frame.line}\n" if frame.line else "")
-        error.__notes__ = jaxhost.user_notes(error.__notes__ or []) or None  # type: ignore[attr-defined]
+        error.__notes__ = jaxhost.user_notes(error.__notes__ or []) or None
         lines.append("".join(error.format_exception_only()))
         return lines
 
@@ -302,8 +303,8 @@ def run_job(job: dict[str, Any]) -> None:
     gc.unfreeze()
     try:
         jaxhost.configure(settings["devices"], settings["x64"], job["cache"], settings["jax"])
-    except Exception as error:  # noqa: BLE001  (what jax has against a name or a value)
-        note(refused=f"{type(error).__name__}: {error}")
+    except Exception as refusal:  # noqa: BLE001  (what jax has against a name or a value)
+        note(refused=f"{type(refusal).__name__}: {refusal}")
         return
     program = Program(folder, job["name"], job["blocks"])
     dependencies = Dependencies(job["root"], [os.path.realpath(folder), job["cache"]])
@@ -359,10 +360,8 @@ def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.
 
 def _last_to_live() -> None:
     """When memory runs out, let the system end this process before any other."""
-    try:
+    with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    except OSError:
-        pass
 
 
 # --- the doors ---------------------------------------------------------------------------------------------------
@@ -432,10 +431,8 @@ def _become_page(job: dict[str, Any], private: list[int]) -> NoReturn:
 
 
 def _end_group(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _run_and_leave(job: dict[str, Any]) -> NoReturn:

@@ -36,13 +36,20 @@ def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixt
     assert status == 0 and "--- docs/page.md:3  0." in said and "hello\n" in said
 
 
-def test_failures_are_listed_with_line_and_exit_status_1(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
+def test_failures_are_listed_with_line_and_exit_status_1(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
     page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python\n{}['k']\n```\n")
     site.write("docs/other.md", "```python\n[][0]\n```\n")
     site.write("docs/third.md", '```python colour="red"\n```\n')
     status, said = command(capsys, "run")
     assert status == 1
-    for line in ("docs/page.md:5: block of line 3", "docs/page.md:9: block", "docs/other.md:2: block", "docs/third.md:1: block"):
+    for line in (
+        "docs/page.md:5: block of line 3",
+        "docs/page.md:9: block",
+        "docs/other.md:2: block",
+        "docs/third.md:1: block",
+    ):
         assert line in said
     assert said.endswith("4 failed\n")
 
@@ -76,7 +83,9 @@ def test_help_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str]) 
     assert status == 0 and "usage: livepages" in said
 
 
-def test_outside_a_project_that_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_project_that_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     status, said = command(capsys, "check")
     assert status == 2 and "no pyproject.toml" in said

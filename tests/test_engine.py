@@ -1,5 +1,6 @@
 """Nothing stale: whatever an outcome depends on makes a kept run unusable when it changes; nothing else does."""
 
+import importlib.metadata
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,10 +18,16 @@ def kept(site: Site, path: Path) -> bool:
 @pytest.fixture
 def page(site: Site) -> Path:
     """A page that has run, and that uses a module, which reads a file, and one of the installed distributions."""
-    site.write("snippets/helper.py", "from pathlib import Path\nDATA = (Path(__file__).parent / 'data.txt').read_text()\n")
+    site.write(
+        "snippets/helper.py", "from pathlib import Path\nDATA = (Path(__file__).parent / 'data.txt').read_text()\n"
+    )
     site.write("snippets/part.py", "part = 1\n")
     site.write("snippets/data.txt", "data")
-    page, run = site.run("import helper, yaml", '--8<-- "part.py"', "try:\n    open(helper.__file__ + '.missing')\nexcept OSError:\n    pass")
+    page, run = site.run(
+        "import helper, yaml",
+        '--8<-- "part.py"',
+        "try:\n    open(helper.__file__ + '.missing')\nexcept OSError:\n    pass",
+    )
     assert page.path in site.engine.kept([page]), run
     return page.path
 
@@ -54,7 +61,11 @@ def test_a_deleted_data_file_is_covered(site: Site, page: Path) -> None:
 
 
 def test_prose_titles_and_other_files_are_not(site: Site, page: Path) -> None:
-    page.write_text(page.read_text().replace("# Page", "# Title\n\nProse.").replace("```python\nimport", '```python title="T"\nimport'))
+    page.write_text(
+        page.read_text()
+        .replace("# Page", "# Title\n\nProse.")
+        .replace("```python\nimport", '```python title="T"\nimport')
+    )
     site.write("snippets/other.py", "x = 1\n")
     site.write("docs/stylesheets/a.css", "a {}")
     assert kept(site, page)
@@ -73,15 +84,19 @@ def test_prose_titles_and_other_files_are_not(site: Site, page: Path) -> None:
     ],
     ids=["JAX_*", "XLA_FLAGS", "Python", "device kind", "device count", "jax and jaxlib", "engine"],
 )
-def test_the_host_is_covered(site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None]) -> None:
+def test_the_host_is_covered(
+    site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None]
+) -> None:
     change(monkeypatch)
     assert not kept(site, page)
 
 
 @pytest.mark.parametrize("name", ["jax", "jaxlib", "numpy", "PyYAML"])
-def test_the_version_of_every_imported_distribution_is_covered(site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    real = engine.version
-    monkeypatch.setattr(engine, "version", lambda one: "9.9" if one.lower() == name.lower() else real(one))
+def test_the_version_of_every_imported_distribution_is_covered(
+    site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    real = importlib.metadata.version
+    monkeypatch.setattr(jaxhost, "version", lambda one: "9.9" if one.lower() == name.lower() else real(one))
     assert not kept(site, page)
 
 
@@ -116,7 +131,9 @@ def test_the_cache_may_be_deleted_at_any_time(site: Site, page: Path) -> None:
 
 def test_marks_skip_a_block_on_this_host(site: Site) -> None:
     text = "<!--pytest.mark.skipif(sys.version_info > (3,), reason='too new')-->\n```python\n1 / 0\n```\n"
-    text += "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\n1 / 0\n```\n```python\nprint('on')\n```\n"
+    text += (
+        "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\n1 / 0\n```\n```python\nprint('on')\n```\n"
+    )
     page = site.read(site.write("docs/page.md", text))
     outcomes = site.engine.run([page])[page.path].outcomes
     assert [outcome.skipped for outcome in outcomes] == ["too new", "needs the module no_such_module", ""]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import markdown
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from livepages import markdown_extension
 from livepages.build import Build
 from livepages.markdown_extension import ShownError
+from livepages.outcome import Failure
 from tests.conftest import Site
 
 EXTENSIONS = [
@@ -26,23 +27,34 @@ EXTENSIONS = [
 ]
 
 
-@pytest.fixture
-def show(site: Site) -> Iterator[object]:
+class Show:
     """Turns the text of a page into HTML, in a build of its own."""
 
-    def convert(text: str, strict: bool = True, shown: str = "") -> str:
-        file = site.write("docs/page.md", text)
-        build = Build(site.engine)
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self.failures: list[Failure] = []
+
+    def __call__(self, text: str, strict: bool = True, shown: str = "") -> str:
+        """The HTML of `text` as a page; if `shown` is given, of that text, which is no page's."""
+        file = self._site.write("docs/page.md", text)
+        build = Build(self._site.engine)
         build.begin(lambda pages: None, lambda page, run: None)
         markdown_extension.use(build)
-        configs = {"pymdownx.tabbed": {"alternate_style": True}, "pymdownx.snippets": {"base_path": [str(site.root / "snippets")]}}
+        configs: dict[str, dict[str, Any]] = {
+            "pymdownx.tabbed": {"alternate_style": True},
+            "pymdownx.snippets": {"base_path": [str(self._site.root / "snippets")]},
+        }
         body = re.sub(r"\A---\n.*?\n---\n", "", shown or file.read_text(), flags=re.DOTALL)
         html = markdown.markdown(body, extensions=EXTENSIONS, extension_configs=configs)
-        assert not (strict and build.failures), build.failures
-        convert.failures = build.failures  # type: ignore[attr-defined]
+        self.failures = build.failures
+        assert not (strict and self.failures), self.failures
         return html
 
-    yield convert
+
+@pytest.fixture
+def show(site: Site) -> Iterator[Show]:
+    """Shows pages of an empty project."""
+    yield Show(site)
     markdown_extension.use(None)
 
 
@@ -50,7 +62,7 @@ def words(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html))
 
 
-def test_a_bare_fence_shows_its_source_and_its_output_under_it(show) -> None:
+def test_a_bare_fence_shows_its_source_and_its_output_under_it(show: Show) -> None:
     html = show("# T\n\nBefore.\n\n```python\nprint(1 + 1)\n```\n\nAfter.\n")
     assert re.search(r"Before\..*print.*class=\"live-result\".*<code>2</code>.*After\.", html, re.DOTALL)
     assert "jax 0" in html.partition("live-stamp")[2]
@@ -58,64 +70,82 @@ def test_a_bare_fence_shows_its_source_and_its_output_under_it(show) -> None:
 
 @pytest.mark.parametrize(
     ("option", "order"),
-    [("above", "source output"), ("block", "source output"), ("below", "output source"), ("tabbed-left", "source output"), ("tabbed-right", "output source"), ("none", "output")],
+    [
+        ("above", "source output"),
+        ("block", "source output"),
+        ("below", "output source"),
+        ("tabbed-left", "source output"),
+        ("tabbed-right", "output source"),
+        ("none", "output"),
+    ],
 )
-def test_source_says_where_the_source_stands(show, option: str, order: str) -> None:
+def test_source_says_where_the_source_stands(show: Show, option: str, order: str) -> None:
     html = show(f'```python source="{option}"\nprint("out" + "put")  # source\n```\n')
-    found = sorted((html.index(word), name) for word, name in ((">output<", "output"), ("# source", "source")) if word in html)
+    found = sorted(
+        (html.index(word), name) for word, name in ((">output<", "output"), ("# source", "source")) if word in html
+    )
     assert [name for _, name in found] == order.split()
     assert ("tabbed-set" in html) == option.startswith("tabbed")
 
 
-def test_titles_and_lines_are_passed_on(show) -> None:
+def test_titles_and_lines_are_passed_on(show: Show) -> None:
     html = show('```python title="A title" hl_lines="2"\na = 1\nb = 2\n```\n')
     assert '<span class="filename">A title</span>' in html and 'class="hll"' in html
 
 
-def test_a_silent_hidden_block_leaves_nothing(show) -> None:
+def test_a_silent_hidden_block_leaves_nothing(show: Show) -> None:
     html = show('# T\n\n```python source="none"\nassert True\n```\n')
     assert "assert" not in html and "live-result" not in html
 
 
-def test_hostile_output_is_shown_as_the_text_it_is(show) -> None:
-    html = show("```python\nprint('`' * 8 + '\\n```python\\n</code></pre></div><script>alert(1)</script> {{ x }} &amp; **b**')\n```\n\nAfter.\n")
+def test_hostile_output_is_shown_as_the_text_it_is(show: Show) -> None:
+    html = show(
+        "```python\nprint('`' * 8 + '\\n```python\\n</code></pre></div><script>alert(1)</script> {{ x }} &amp; **b**')\n```\n\nAfter.\n"
+    )
     assert "<script>alert" not in html
-    assert "````````\n```python\n&lt;/code&gt;&lt;/pre&gt;&lt;/div&gt;&lt;script&gt;alert(1)&lt;/script&gt; {{ x }} &amp;amp; **b**</code>" in html
+    assert (
+        "````````\n```python\n&lt;/code&gt;&lt;/pre&gt;&lt;/div&gt;&lt;script&gt;alert(1)&lt;/script&gt; {{ x }} &amp;amp; **b**</code>"
+        in html
+    )
     assert "<p>After.</p>" in html
 
 
-def test_html_and_markdown_results_are_rendered_when_asked_for(show) -> None:
-    html = show('```python html="on"\nprint("<b>bold</b>")\n```\n\n```python result="markdown"\nprint("**strong** `x`")\n```\n')
+def test_html_and_markdown_results_are_rendered_when_asked_for(show: Show) -> None:
+    html = show(
+        '```python html="on"\nprint("<b>bold</b>")\n```\n\n```python result="markdown"\nprint("**strong** `x`")\n```\n'
+    )
     assert "<b>bold</b>" in html and "<strong>strong</strong>" in html
 
 
-def test_a_result_in_a_language_is_highlighted(show) -> None:
+def test_a_result_in_a_language_is_highlighted(show: Show) -> None:
     assert '<span class="nt">' in show('```python result="json"\nprint(\'{"a": 1}\')\n```\n')
 
 
-def test_stderr_is_told_apart(show) -> None:
+def test_stderr_is_told_apart(show: Show) -> None:
     html = show("```python\nimport sys\nprint('to err', file=sys.stderr)\n```\n")
     assert re.search(r'live-stderr"><pre><code>to err', html)
 
 
-def test_an_expected_error_shows_type_and_message_first(show) -> None:
+def test_an_expected_error_shows_type_and_message_first(show: Show) -> None:
     html = show('```python raises="ValueError"\nraise ValueError("a <b> c")\n```\n')
     assert "<strong>ValueError</strong>: a &lt;b&gt; c</code>" in html
     assert html.index("<strong>ValueError") < html.index("Traceback (most recent")
     assert 'File "page.py", line 1, in' in words(html).replace("&quot;", '"')
 
 
-def test_a_block_that_is_not_run_says_why(show) -> None:
+def test_a_block_that_is_not_run_says_why(show: Show) -> None:
     html = show('```python exec="off" why="needs a <cluster>"\nx = 1\n```\n')
     assert "Not run here: needs a &lt;cluster&gt;" in html and "<span" in html
 
 
-def test_the_same_in_lists_tabs_admonitions_quotes_and_details(show) -> None:
+def test_the_same_in_lists_tabs_admonitions_quotes_and_details(show: Show) -> None:
     fence = "```python\nprint('out' + '{n}')\n```\n"
     containers = ("- item\n\n{}", '!!! note "N"\n\n{}', '=== "Tab"\n\n{}', '??? note "N"\n\n{}')
     text = "# T\n\n"
     for n, container in enumerate(containers):
-        text += container.format("\n".join("    " + line for line in fence.format(n=n).splitlines())) + "\n\nbetween\n\n"
+        text += (
+            container.format("\n".join("    " + line for line in fence.format(n=n).splitlines())) + "\n\nbetween\n\n"
+        )
     text += "> quoted\n>\n" + "".join(f"> {line}\n" for line in fence.format(n=4).splitlines())
     html = show(text)
     for n in range(5):
@@ -123,34 +153,34 @@ def test_the_same_in_lists_tabs_admonitions_quotes_and_details(show) -> None:
     assert "```" not in html
 
 
-def test_includes_are_shown_as_they_run(show, site: Site) -> None:
+def test_includes_are_shown_as_they_run(show: Show, site: Site) -> None:
     site.write("snippets/part.py", "# --8<-- [start:one]\nvalue = 7\n# --8<-- [end:one]\n")
     html = show('```python\n--8<-- "part.py:one"\nprint(value)\n```\n\n--8<-- "part.py:one"\n')
     assert "<code>7</code>" in html and html.count("value") >= 2 and "8&lt;" not in html
 
 
-def test_front_matter_tabs_and_crlf_do_not_hide_the_page(show) -> None:
+def test_front_matter_tabs_and_crlf_do_not_hide_the_page(show: Show) -> None:
     html = show("---\nx64: true\n---\n\n# T\n\n```python\nif True:\n\tprint('t' + 'ab')\n```\n   \nAfter.\n")
     assert "<code>tab</code>" in html
 
 
-def test_a_failing_block_is_shown_in_place_without_an_unasked_for_page(show) -> None:
+def test_a_failing_block_is_shown_in_place_without_an_unasked_for_page(show: Show) -> None:
     html = show("# T\n\n```python\n1 / 0\n```\n\nAfter.\n", strict=False)
     assert "docs/page.md:4" in html and "ZeroDivisionError" in html and "<p>After.</p>" in html
 
 
-def test_a_page_that_cannot_be_read_shows_why(show) -> None:
+def test_a_page_that_cannot_be_read_shows_why(show: Show) -> None:
     html = show('# T\n\n```python volatile="perhaps"\nx = 1\n```\n', strict=False)
     assert "docs/page.md:3" in html and "volatile" in html
 
 
-def test_text_that_was_changed_on_the_way_is_refused(show) -> None:
+def test_text_that_was_changed_on_the_way_is_refused(show: Show) -> None:
     show("# T\n\n```python\nx = 1\n```\n", strict=False, shown="# T\n\n```python\nx = 2\n```\n")
     assert "that of no page" in show.failures[0].message
 
 
 @pytest.mark.parametrize("container", ["[^1]:", "///", ": term"])
-def test_a_block_that_this_markdown_shows_as_text_is_a_failure(show, container: str) -> None:
+def test_a_block_that_this_markdown_shows_as_text_is_a_failure(show: Show, container: str) -> None:
     """The parser takes the container for one; these extensions do not know it."""
     show(f"# T\n\n{container}\n\n    ```python\n    x = 1\n    y = 2\n    ```\n", strict=False)
     assert [(failure.line, failure.message) for failure in show.failures] == [
@@ -158,7 +188,7 @@ def test_a_block_that_this_markdown_shows_as_text_is_a_failure(show, container: 
     ]
 
 
-def test_a_block_that_is_lost_on_the_way_is_a_failure(show, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_is_lost_on_the_way_is_a_failure(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("markdown.util.HtmlStash.store", lambda self, html: "lost")
     show("# T\n\n```python\nx = 1\n```\n", strict=False)
     assert "keeps this block from being shown" in show.failures[0].message

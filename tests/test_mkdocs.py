@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -41,6 +40,7 @@ def mkdocs(site: Site, *arguments: str, environment: dict[str, str] | None = Non
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
     )
 
 
@@ -54,7 +54,9 @@ def pages(site: Site) -> dict[str, str]:
     """Every page of the built site, without what differs from run to run and is marked so."""
     folder = site.root / "site"
     return {
-        file.relative_to(folder).as_posix(): re.sub(r"<span data-live-volatile>[^<]*</span>|Build Date UTC : [^\n]*", "", file.read_text())
+        file.relative_to(folder).as_posix(): re.sub(
+            r"<span data-live-volatile>[^<]*</span>|Build Date UTC : [^\n]*", "", file.read_text()
+        )
         for file in folder.rglob("*.html")
     }
 
@@ -73,7 +75,9 @@ def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Sit
     without_jax = {"PYTHONPATH": str(trap)}
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
     assert pages(book) == before
-    book.write("docs/index.md", "# One\n\nA word.\n\n```python title='T'\nprint('one', 1 + 1)\n```\n".replace("'T'", '"T"'))
+    book.write(
+        "docs/index.md", "# One\n\nA word.\n\n```python title='T'\nprint('one', 1 + 1)\n```\n".replace("'T'", '"T"')
+    )
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
 
 
@@ -85,7 +89,10 @@ def test_a_change_of_code_runs_that_page_alone(book: Site) -> None:
 
 
 def test_two_cold_builds_give_the_same_bytes(book: Site) -> None:
-    book.write("docs/two.md", "# Two\n\n```python\nimport jax.numpy as jnp\nprint(jnp.arange(3.0), {'b', 'a', 'c'}, hash('x'))\n```\n")
+    book.write(
+        "docs/two.md",
+        "# Two\n\n```python\nimport jax.numpy as jnp\nprint(jnp.arange(3.0), {'b', 'a', 'c'}, hash('x'))\n```\n",
+    )
     built = []
     for _ in range(2):
         subprocess.run([sys.executable, "-m", "livepages", "clean"], cwd=book.root, check=True)
@@ -107,7 +114,9 @@ def test_two_builds_at_once_do_not_disturb_each_other(book: Site) -> None:
 
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 @pytest.mark.parametrize("strict", [[], ["--strict"]])
-def test_failures_are_named_with_page_and_line_and_end_the_build(book: Site, quiet: list[str], strict: list[str]) -> None:
+def test_failures_are_named_with_page_and_line_and_end_the_build(
+    book: Site, quiet: list[str], strict: list[str]
+) -> None:
     build(book)
     before = pages(book)
     book.write("docs/index.md", "# One\n\n```python\na = 1\na / 0\n```\n")
@@ -117,13 +126,15 @@ def test_failures_are_named_with_page_and_line_and_end_the_build(book: Site, qui
     assert done.returncode == 1
     for line in ("docs/index.md:5: ", "docs/two.md:7: ", "docs/three.md:4: ", "docs/three.md:8: "):
         assert line in done.stderr
-    assert "Traceback" not in done.stderr.replace("Traceback (most recent call last):\n      File \"", "")
+    assert "Traceback" not in done.stderr.replace('Traceback (most recent call last):\n      File "', "")
     assert pages(book) == before
 
 
 def test_names_and_settings_do_not_leak_from_page_to_page(book: Site) -> None:
     book.write("docs/a.md", "# A\n\n```python\nimport jax\njax.config.update('jax_enable_x64', True)\nleak = 1\n```\n")
-    book.write("docs/b.md", "# B\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype, 'leak' in globals())\n```\n")
+    book.write(
+        "docs/b.md", "# B\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype, 'leak' in globals())\n```\n"
+    )
     build(book)
     assert "float32 False" in pages(book)["b/index.html"]
 
@@ -177,7 +188,10 @@ def served(book: Site) -> Iterator[Callable[[str, str], str]]:
         port = free.getsockname()[1]
     log = (book.root / "log").open("w")
     process = subprocess.Popen(
-        [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"], cwd=book.root, stderr=log, start_new_session=True
+        [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"],
+        cwd=book.root,
+        stderr=log,
+        start_new_session=True,
     )
 
     def wait(path: str, words: str) -> str:

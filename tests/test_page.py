@@ -96,7 +96,7 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
         ("---\ntimeout: 0\n---\n", 2, "timeout"),
         ("---\njax: 1\n---\n", 2, "jax"),
-        ("a\n\n```python\n--8<-- \"absent.py\"\n```\n", 4, "absent.py"),
+        ('a\n\n```python\n--8<-- "absent.py"\n```\n', 4, "absent.py"),
         ("--8<--\nabsent.py\n", 1, "not closed"),
         ("```python\nx = 1 # markdown-exec: hide\n```\n", 1, "hidden lines"),
     ],

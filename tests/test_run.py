@@ -44,7 +44,8 @@ def test_multiprocessing_starts_children_from_the_blocks_run_so_far(site: Site) 
 
 def test_pages_do_not_see_each_other(site: Site) -> None:
     writer = site.page(
-        "import builtins, os, sys, jax\nbuiltins.leak = sys.leak = os.environ['LEAK'] = 'x'\njax.config.update('jax_enable_x64', True)", name="a"
+        "import builtins, os, sys, jax\nbuiltins.leak = sys.leak = os.environ['LEAK'] = 'x'\njax.config.update('jax_enable_x64', True)",
+        name="a",
     )
     reader = site.page(
         "import builtins, os, sys, jax.numpy as jnp\nprint(hasattr(builtins, 'leak'), hasattr(sys, 'leak'), 'LEAK' in os.environ, jnp.ones(1).dtype)",
@@ -55,7 +56,10 @@ def test_pages_do_not_see_each_other(site: Site) -> None:
 
 
 def test_alone_shuffled_or_in_parallel_pages_give_the_same(site: Site, runner: Runner) -> None:
-    blocks = ("import jax, jax.numpy as jnp\nprint({i}, jax.jit(lambda x: x + {i})(1.0), set('abcdef'), hash('a'))", "print(jnp.arange({i} + 2))")
+    blocks = (
+        "import jax, jax.numpy as jnp\nprint({i}, jax.jit(lambda x: x + {i})(1.0), set('abcdef'), hash('a'))",
+        "print(jnp.arange({i} + 2))",
+    )
     pages = [site.page(*(block.replace("{i}", str(i)) for block in blocks), name=f"p{i}") for i in range(4)]
 
     def outputs(pages: list[Page], runner: Runner) -> dict[Path, list[object]]:
@@ -81,9 +85,14 @@ def test_settings_that_jax_does_not_take_are_a_failure_of_the_page(site: Site) -
 
 
 def test_snippets_can_be_imported_and_are_remembered(site: Site) -> None:
-    module = site.write("snippets/helper.py", "from pathlib import Path\nVALUE = (Path(__file__).parent / 'data.txt').read_text()\n")
+    module = site.write(
+        "snippets/helper.py", "from pathlib import Path\nVALUE = (Path(__file__).parent / 'data.txt').read_text()\n"
+    )
     data = site.write("snippets/data.txt", "seven")
-    _, run = site.run("import helper\nprint(helper.VALUE)", "from pathlib import Path\nPath('own.txt').write_text('a')\nPath('own.txt').read_text()")
+    _, run = site.run(
+        "import helper\nprint(helper.VALUE)",
+        "from pathlib import Path\nPath('own.txt').write_text('a')\nPath('own.txt').read_text()",
+    )
     assert run.outcomes[0].stdout == "seven\n"
     assert {str(module), str(data)} <= set(run.files)
     assert not [name for name in run.files if "own.txt" in name]
@@ -123,9 +132,7 @@ jax.debug.print("value {}", jax.jit(lambda x: x + 1)(1))
 jax.jit(lambda x: jax.debug.callback(lambda y: print("called", y), x))(3)"""
     (outcome,) = site.outcomes(code)
     assert outcome.raised is None
-    out, err = (
-        [text for stream, text in outcome.output if stream == wanted] for wanted in (OUT, ERR)
-    )
+    out, err = ([text for stream, text in outcome.output if stream == wanted] for wanted in (OUT, ERR))
     assert "".join(out) == "a-b;\nprinted\nfd 1\nbuffer\nC\nchild\nvalue 2\ncalled 3\n"
     assert err == ["to stderr\n", 'page.py:11: UserWarning: careful\n  warnings.warn("careful")\n']
     assert [stream for stream, _ in outcome.output] == [OUT, ERR, OUT, ERR, OUT]
@@ -251,7 +258,10 @@ HOSTILE = {
     "closed stdout": ("import sys\nsys.stdout.close()", "closed standard output"),
     "closed descriptor": ("import os\nos.close(1)", "closed standard output"),
     "replaced stdout": ("import io, sys\nsys.stdout = io.StringIO()", "left sys.stdout or sys.stderr replaced"),
-    "leftover thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", "left the thread"),
+    "leftover thread": (
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()",
+        "left the thread",
+    ),
     "chdir": ("import os\nos.chdir('/')", "changed the working directory"),
     "terminal escape": ("print('\\x1b[31mred')", "control character"),
     "recursion": ("def f(): f()\nf()", "RecursionError"),
@@ -305,7 +315,11 @@ def test_needs_that_the_host_lacks_are_no_failure(site: Site) -> None:
 def test_expected_output_is_compared(site: Site) -> None:
     text = "```python\nprint('a  b')\n```\n\n<!--pytest-codeblocks:{}-->\n\n```text\n{}\n```\n"
     verdicts = []
-    for kind, wanted in (("expected-output", "a  b"), ("expected-output", "a b"), ("expected-output-ignore-whitespace", "a b")):
+    for kind, wanted in (
+        ("expected-output", "a  b"),
+        ("expected-output", "a b"),
+        ("expected-output-ignore-whitespace", "a b"),
+    ):
         page = site.read(site.write("docs/p.md", text.format(kind, wanted)))
         verdicts.append(judge(page.blocks[0], site.engine.run([page])[page.path].outcomes[0]) is None)
     assert verdicts == [True, False, True]

@@ -1,0 +1,68 @@
+# Everything here sets itself up: a Python >= 3.11 and a package index are all it needs.
+# `make PYTHON=...` chooses the Python; otherwise it is the newest one that runs and can make virtual environments.
+
+CANDIDATES := python3.15 python3.14 python3.13 python3.12 python3.11 python3 python
+ASK := -c 'import ensurepip, sys; v = sys.version_info[:2]; v < (3, 11) and sys.exit(1); print("%d.%d" % v)' 2>/dev/null
+PYTHON := $(shell for python in $(CANDIDATES); do $$python $(ASK) >/dev/null && echo $$python && break; done)
+VERSION := $(if $(PYTHON),$(shell $(PYTHON) $(ASK)))
+NO_PYTHON := no Python >= 3.11 that runs and has ensurepip; name one with make PYTHON=...
+
+LOCK := requirements/python-$(if $(filter 3.11,$(VERSION)),3.11,3.12).txt
+VENV := .venv-$(VERSION)
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+UV := .venv-lock/bin/uv
+
+export NO_MKDOCS_2_WARNING = 1
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: help serve site test bench lock clean
+
+help:
+	@echo "make serve   build the site, serve it, and build again when a file changes"
+	@echo "make site    build the site into site/"
+	@echo "make test    check the code, run all tests and all pages, build the site"
+	@echo "make bench   measure the speed of building and serving"
+	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
+	@echo "make clean   delete everything that the others made"
+
+serve: $(READY)
+	$(BIN)/mkdocs serve
+
+site: $(READY)
+	$(BIN)/mkdocs build --strict
+
+test: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest -n auto tests
+	$(BIN)/pytest docs
+	$(BIN)/mkdocs build --strict
+
+bench: $(READY)
+	$(BIN)/python benchmarks/build_speed.py
+	$(BIN)/python benchmarks/serve_speed.py
+
+$(READY): $(LOCK) pyproject.toml
+	$(if $(VERSION),,$(error $(NO_PYTHON)))
+	@echo "Setting up $(VENV) from $(LOCK); the first time takes some minutes"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r $(LOCK)
+	@$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	@touch $@
+
+lock: $(UV)
+	for version in 3.11 3.12; do \
+		$(UV) pip compile pyproject.toml --extra site --extra pages --group dev --universal --python-version $$version \
+			--generate-hashes --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
+			--quiet --output-file requirements/python-$$version.txt || exit; \
+	done
+
+$(UV):
+	$(if $(VERSION),,$(error $(NO_PYTHON)))
+	@$(PYTHON) -m venv .venv-lock
+	@.venv-lock/bin/python -m pip install --quiet uv
+
+clean:
+	rm -rf .venv-* .cache .mypy_cache .pytest_cache .ruff_cache build site *.egg-info
