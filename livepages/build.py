@@ -67,6 +67,20 @@ class Build:
         )
 
 
+_in_use: Build | None = None
+
+
+def use(build: Build | None) -> None:
+    """Let pages be shown from this build, which is up to date and whose owner tells of its failures."""
+    global _in_use  # noqa: PLW0603  (a Markdown extension has no other way to learn of its host)
+    _in_use = build
+
+
+def in_use() -> Build | None:
+    """The build that pages are shown from, None where nobody has said."""
+    return _in_use
+
+
 def _normal(text: str) -> str:
     """Text as Python-Markdown has normalized it when extensions get to see it."""
     return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")

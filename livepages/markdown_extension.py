@@ -14,7 +14,7 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
 from livepages import render
-from livepages.build import Build, versions
+from livepages.build import Build, in_use, versions
 from livepages.engine import Engine
 from livepages.outcome import Failure
 from livepages.page import Page
@@ -26,15 +26,6 @@ class ShownError(Exception):
 
     def __init__(self, failures: list[Failure]) -> None:
         super().__init__("\n" + "\n".join(map(str, failures)))
-
-
-_build: Build | None = None
-
-
-def use(build: Build | None) -> None:
-    """Show pages from this build, which is up to date and whose owner tells of its failures."""
-    global _build  # noqa: PLW0603  (a Markdown extension has no other way to know its host)
-    _build = build
 
 
 def _own_build() -> Build:
@@ -73,7 +64,7 @@ class _Show(Preprocessor):
         self.page, self.whole = None, False
         if hasattr(self.md, "_original_md"):  # markdown-exec and others render parts of pages this way
             return lines
-        build = _build or _own_build()
+        build = in_use() or _own_build()
         text = "\n".join(lines)
         found = build.find(text)
         if found is None:
@@ -98,9 +89,9 @@ class _Show(Preprocessor):
 
     def report(self, failures: list[Failure]) -> None:
         """Tell of failures found while showing."""
-        if _build is None:
+        if (build := in_use()) is None:
             raise ShownError(failures)
-        _build.failures += failures
+        build.failures += failures
 
 
 class _Whole(Treeprocessor):

@@ -16,8 +16,7 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
 
-from livepages import markdown_extension
-from livepages.build import Build
+from livepages.build import Build, use
 from livepages.engine import Engine
 from livepages.outcome import Failure
 from livepages.progress import Progress
@@ -72,7 +71,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         log.info(build.summary)
         self._tell(build.failures, "the site is as it was")
         self._told = len(build.failures)
-        markdown_extension.use(build)
+        use(build)
 
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """While serving, show a page that nothing has changed as it was shown before: most pages, after an edit."""
@@ -118,7 +117,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_shutdown(self) -> None:
         """End the process that pages are forked from."""
-        markdown_extension.use(None)
+        use(None)
         if self._build:
             self._build.engine.close()
 

@@ -7,8 +7,7 @@ from typing import Any
 import markdown
 import pytest
 
-from livepages import markdown_extension
-from livepages.build import Build
+from livepages.build import Build, use
 from livepages.markdown_extension import ShownError
 from livepages.outcome import Failure
 from tests.conftest import Site
@@ -39,7 +38,7 @@ class Show:
         file = self._site.write("docs/page.md", text)
         build = Build(self._site.engine)
         build.begin(lambda pages: None, lambda page, run: None)
-        markdown_extension.use(build)
+        use(build)
         configs: dict[str, dict[str, Any]] = {
             "pymdownx.tabbed": {"alternate_style": True},
             "pymdownx.snippets": {"base_path": [str(self._site.root / "snippets")]},
@@ -55,7 +54,7 @@ class Show:
 def show(site: Site) -> Iterator[Show]:
     """Shows pages of an empty project."""
     yield Show(site)
-    markdown_extension.use(None)
+    use(None)
 
 
 def words(html: str) -> str:
