@@ -8,9 +8,10 @@ from pathlib import Path
 from livepages.engine import Engine
 from livepages.outcome import ERR, Failure, Outcome, Run, count, failures
 from livepages.page import Page
+from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import Project, ProjectError, find_project
-from livepages.run import Runner, WorkerError
+from livepages.run import Runner
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.

@@ -15,7 +15,17 @@ from livepages.page import Page, PageError, read_page
 from livepages.project import Project
 from livepages.run import Runner, Task
 
-_ROOMS = ("worker.py", "jaxhost.py", "figures.py", "outcome.py", "run.py")  # what an outcome depends on
+# What an outcome depends on.
+_ROOMS = (
+    "capture.py",
+    "dependencies.py",
+    "figures.py",
+    "jaxhost.py",
+    "outcome.py",
+    "processes.py",
+    "run.py",
+    "worker.py",
+)
 
 
 class Engine:
@@ -96,7 +106,7 @@ def _host(project: Project) -> str:
 @cache
 def _engine() -> str:
     folder = Path(__file__).parent
-    return hashlib.sha256(b"\0".join((folder / room).read_bytes() for room in _ROOMS)).hexdigest()
+    return hashlib.sha256(b"\0".join((folder / f"{room}.py").read_bytes() for room in _ROOMS)).hexdigest()
 
 
 def _key(page: Page, host: str) -> str:

@@ -19,9 +19,9 @@ from mkdocs.utils.templates import TemplateContext
 from livepages.build import Build, use
 from livepages.engine import Engine
 from livepages.outcome import Failure
+from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import ProjectError, find_project
-from livepages.run import WorkerError
 
 log = logging.getLogger("mkdocs.plugins.livepages")
 

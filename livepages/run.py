@@ -1,14 +1,11 @@
 """Pages to outcomes: a fresh process for each page, several at a time, none of which can harm the build."""
 
-import contextlib
 import json
 import os
 import queue
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,25 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from livepages.capture import OUTPUT_LIMIT
 from livepages.outcome import Outcome, Run, judge
 from livepages.page import Page
+from livepages.processes import CAN_FORK, Process, Server, Spawned, WorkerError
 from livepages.project import Project
-from livepages.worker import OUTPUT_LIMIT
-
-_CAN_FORK = hasattr(os, "fork")
-_ENVIRONMENT = {
-    "PYTHONHASHSEED": "0",  # sets print in the same order every time
-    "PYTHON_COLORS": "0",
-    "COLUMNS": "80",
-    "MPLBACKEND": "svg",
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # pages run side by side on one accelerator
-}
-
-
-class WorkerError(Exception):
-    """The engine's own process failed, through no fault of a page."""
 
 
 @dataclass(frozen=True)
@@ -46,22 +31,12 @@ class Task:
     count: int | None = None
 
 
-class _Process(Protocol):
-    def wait(self, seconds: float) -> int | None:
-        """The exit status (minus the signal) if the process ends within `seconds`."""
-        ...
-
-    def kill(self) -> None:
-        """End the process and all that it began."""
-        ...
-
-
 class Runner:
     """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or os.cpu_count() or 1
-        self._server: _Server | None = None
+        self._server: Server | None = None
         self._lock = threading.Lock()
 
     def run(
@@ -118,12 +93,12 @@ class Runner:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _start(self, job: dict[str, Any]) -> _Process:
-        if not _CAN_FORK:
-            return _Spawned(job)
+    def _start(self, job: dict[str, Any]) -> Process:
+        if not CAN_FORK:
+            return Spawned(job)
         with self._lock:
             if self._server is None or not self._server.alive:
-                self._server = _Server()
+                self._server = Server()
             return self._server.start(job)
 
 
@@ -163,7 +138,7 @@ def _job(task: Task, folder: Path, project: Project) -> dict[str, Any]:
     }
 
 
-def _watch(process: _Process, folder: Path, limits: Sequence[float]) -> tuple[int | None, str]:
+def _watch(process: Process, folder: Path, limits: Sequence[float]) -> tuple[int | None, str]:
     """Wait for the page's process. Its status; or, if a block took too long or wrote too much, None and which."""
     begun, since, offset = -1, time.monotonic(), 0
     while True:
@@ -285,120 +260,3 @@ def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome,
         if name in missing or judge(block, outcome):
             missing |= {bound: block.line for bound in block.binds if bound not in missing}
     return tuple(kept)
-
-
-# --- processes ---------------------------------------------------------------------------------------------------
-
-
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "livepages.worker", *arguments]
-
-
-def _environment() -> dict[str, str]:
-    return {**_ENVIRONMENT, **os.environ, "PYTHONHASHSEED": "0", "COLUMNS": "80"}
-
-
-class _Forked:
-    """A process that the server forked."""
-
-    def __init__(self) -> None:
-        self.pid: int | None = None
-        self.status: int | None = None
-        self.ended = threading.Event()
-        self._begun = threading.Event()
-
-    def begin(self, pid: int) -> None:
-        self.pid = pid
-        self._begun.set()
-
-    def end(self, status: int) -> None:
-        self.status = status
-        self._begun.set()
-        self.ended.set()
-
-    def wait(self, seconds: float) -> int | None:
-        return self.status if self.ended.wait(seconds) else None
-
-    def kill(self) -> None:
-        self._begun.wait()
-        if not self.ended.is_set() and self.pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self.ended.wait()
-
-
-class _Server:
-    """The process that has imported JAX and touched no backend, which forks the pages' processes."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            _command("serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-        )
-        self._forked: dict[str, _Forked] = {}
-        self._lock = threading.Lock()
-        threading.Thread(target=self._listen, name="livepages-server", daemon=True).start()
-
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
-    def start(self, job: dict[str, Any]) -> _Forked:
-        forked = _Forked()
-        with self._lock:
-            self._forked[job["folder"]] = forked
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(job).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise WorkerError(_NO_SERVER) from None
-        return forked
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            event = json.loads(line)
-            with self._lock:
-                forked = self._forked[event["folder"]]
-            if "pid" in event:
-                forked.begin(event["pid"])
-            else:
-                forked.end(event["status"])
-                with self._lock:
-                    del self._forked[event["folder"]]
-        with self._lock:
-            for folder, forked in self._forked.items():
-                Path(folder, "crash").write_text(_NO_SERVER, encoding="utf-8")
-                forked.end(70)
-
-
-_NO_SERVER = "the process that pages are forked from has ended; its message stands above"
-
-
-class _Spawned:
-    """A process of its own, where there is no fork."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
-        file = Path(job["folder"], "job.json")
-        file.write_text(json.dumps(job), encoding="utf-8")
-        self._process = subprocess.Popen(
-            _command("job", str(file)), stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
-        )
-
-    def wait(self, seconds: float) -> int | None:
-        try:
-            return self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def kill(self) -> None:
-        if hasattr(os, "killpg"):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()

@@ -13,13 +13,10 @@ that nothing is lost when the process dies.
 import __future__
 
 import contextlib
-import ctypes
 import gc
-import io
 import json
 import linecache
 import os
-import secrets
 import select
 import signal
 import sys
@@ -27,123 +24,16 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from livepages import figures, jaxhost
+from livepages.capture import Capture, streams
+from livepages.dependencies import Dependencies, is_local
 
-OUTPUT_LIMIT = 1_000_000  # bytes a block may write
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _feature).compiler_flag
-
-
-# --- output ------------------------------------------------------------------------------------------------------
-
-
-class _Stderr(io.RawIOBase):
-    """File descriptor 2, with marks around what is written here, as descriptors 1 and 2 share one file."""
-
-    mark = b""
-
-    def writable(self) -> bool:
-        return True
-
-    def fileno(self) -> int:
-        return 2
-
-    def write(self, data: Any, /) -> int:
-        content = bytes(data)
-        whole = b"".join((b"\x1e+", self.mark, content, b"\x1e-", self.mark)) if self.mark else content
-        while whole:
-            whole = whole[os.write(2, whole) :]
-        return len(content)
-
-
-def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
-    """Fresh text streams on descriptors 1 and 2, unbuffered, so that what is written to both comes in order."""
-    return _unbuffered(io.FileIO(1, "w", closefd=False)), _unbuffered(_Stderr())
-
-
-def _unbuffered(raw: Any) -> io.TextIOWrapper:
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
-
-
-class Capture:
-    """Everything written to standard output and error, by whatever means, in order."""
-
-    def __init__(self, file: Path) -> None:
-        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        self.position = 0  # in the file, up to which the output has been taken
-        self._flush_c: Callable[[Any], Any] | None = getattr(_libc(), "fflush", None)
-        _Stderr.mark = secrets.token_bytes(8).replace(b"\x1e", b"\x1f")
-        self._attach()
-
-    def _attach(self) -> None:
-        os.dup2(self._fd, 1)
-        os.dup2(self._fd, 2)
-        # The streams made before the fork are kept by loggers that were set up then.
-        self._streams = (sys.stdout, sys.stderr) = _streams()
-        sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
-
-    def take(self) -> tuple[list[list[str]], str]:
-        """The output since the last call, as (stream, text) pairs, and what is wrong with the streams, if anything."""
-        fault = self._check()
-        if self._flush_c:
-            self._flush_c(None)
-        end = os.fstat(self._fd).st_size
-        if end - self.position > OUTPUT_LIMIT:
-            fault = fault or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
-        data = os.pread(self._fd, min(end - self.position, OUTPUT_LIMIT), self.position)
-        self.position = end
-        return _split(data), fault
-
-    def _check(self) -> str:
-        out, err = self._streams
-        fault = ""
-        if sys.stdout is not out or sys.stderr is not err:
-            fault = "left sys.stdout or sys.stderr replaced"
-        if out.closed or err.closed or not (_is_open(1) and _is_open(2)):
-            fault = "closed standard output or standard error"
-        if fault:
-            self._attach()
-        else:
-            out.flush()
-            err.flush()
-        return fault
-
-
-def _libc() -> Any:
-    try:
-        return ctypes.CDLL(None)
-    except (OSError, TypeError):
-        return None
-
-
-def _is_open(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:
-        return False
-    return True
-
-
-def _split(data: bytes) -> list[list[str]]:
-    """Marked bytes as (stream, text) pairs, neighbors of one stream joined; a line ends up as a terminal shows it."""
-    pairs: list[list[str]] = []
-    for number, part in enumerate(data.split(b"\x1e+" + _Stderr.mark)):
-        inside, mark, outside = part.partition(b"\x1e-" + _Stderr.mark)
-        pieces = [("out", part)] if number == 0 or not mark else [("err", inside), ("out", outside)]
-        for stream, piece in pieces:
-            text = piece.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")
-            if text and pairs and pairs[-1][0] == stream:
-                pairs[-1][1] += text
-            elif text:
-                pairs.append([stream, text])
-    for pair in pairs:
-        pair[1] = "\n".join(line.rpartition("\r")[2] for line in pair[1].split("\n"))
-    return pairs
 
 
 # --- one block ---------------------------------------------------------------------------------------------------
@@ -229,58 +119,7 @@ class Program:
         return lines
 
     def _shown(self, frame: traceback.FrameSummary, root: str) -> bool:
-        return frame.filename == self._name or _is_local(frame.filename, root)
-
-
-# --- what the page rests on --------------------------------------------------------------------------------------
-
-_ENGINE = os.path.dirname(os.path.realpath(__file__))
-_NOT_LOCAL = tuple({os.path.realpath(path) + os.sep for path in (sys.prefix, sys.base_prefix, _ENGINE)})
-
-
-def _is_local(file: str, root: str) -> bool:
-    return file.startswith(root + os.sep) and not file.startswith(_NOT_LOCAL)
-
-
-class Dependencies:
-    """The project's own files that a page opens or imports, and the distributions it imports."""
-
-    def __init__(self, root: str, aside: list[str]) -> None:
-        self._root = root
-        self._aside = tuple(folder + os.sep for folder in aside)
-        self._read: set[str] = set()
-        self._written: set[str] = set()
-        sys.addaudithook(self._audit)
-
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
-            return
-        file = os.path.realpath(os.fsdecode(arguments[0]))
-        if not _is_local(file, self._root) or file.startswith(self._aside) or os.path.isdir(file):
-            return
-        flags = arguments[2] if isinstance(arguments[2], int) else 0
-        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
-            self._written.add(file)
-        elif file not in self._written and not file.endswith(".pyc"):
-            self._read.add(file)
-
-    def files(self) -> list[str]:
-        """Local files read, or looked for in vain, and the source files of local modules."""
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if isinstance(file, str) and _is_local(file, self._root) and not file.startswith(self._aside):
-                self._read.add(file)
-        return sorted(self._read)
-
-    @staticmethod
-    def modules() -> list[str]:
-        """Top-level names of the modules imported from files outside the standard library."""
-        found = {name for name, module in list(sys.modules.items()) if "." not in name and _origin(module)}
-        return sorted(name for name in found - sys.stdlib_module_names if not name.startswith("_"))
-
-
-def _origin(module: Any) -> object:
-    return getattr(module, "__file__", None) or getattr(module, "__path__", None)
+        return frame.filename == self._name or is_local(frame.filename, root)
 
 
 # --- one page ----------------------------------------------------------------------------------------------------
@@ -369,7 +208,7 @@ def _last_to_live() -> None:
 
 def _prepare() -> None:
     # Loggers that JAX sets up at import keep the stream they see then.
-    sys.stderr = _streams()[1]
+    sys.stderr = streams()[1]
     jaxhost.preload()
 
 

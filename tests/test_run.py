@@ -106,7 +106,7 @@ def test_a_fresh_process_is_ready_at_once(site: Site, runner: Runner) -> None:
 
 
 def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("livepages.run._CAN_FORK", False)
+    monkeypatch.setattr("livepages.run.CAN_FORK", False)
     page = site.page("import sys\nprint('hello')", "import os\nos._exit(3)")
     run = Runner().run(site.project, [Task(page)])[page.path]
     assert run.outcomes[0].stdout == "hello\n"

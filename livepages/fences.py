@@ -1,0 +1,149 @@
+"""The lines of a page after includes, and the fences in them, as pymdownx.superfences would find them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from markdown import Markdown
+from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
+
+PYTHON = ("python", "py")
+
+
+class LineError(Exception):
+    """A line of the page, from 1, that cannot be taken as it is."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line, self.message = line, message
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fence in the text after includes: line numbers from 0, `end` past the closing fence."""
+
+    start: int
+    end: int
+    prefix: str  # blanks and quote marks before it
+    info: str
+    content: tuple[str, ...]
+
+    @property
+    def language(self) -> str:
+        """The first word of the info string, in lower case."""
+        return re.split(r"[\s{]", self.info, maxsplit=1)[0].lower().lstrip(".")
+
+
+def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
+    """The lines after includes, each with its line number (from 1) in the page."""
+    preprocessor: SnippetPreprocessor | None = None
+    for number, directive in _directives(lines):
+        if "8<-" not in directive[0]:
+            yield directive[0], number
+            continue
+        if preprocessor is None:
+            extension = SnippetExtension(base_path=[str(snippets)], check_paths=True, dedent_subsections=True)
+            preprocessor = SnippetPreprocessor(extension.getConfigs(), Markdown())
+        try:
+            for line in preprocessor.run(directive):
+                yield line, number
+        except (SnippetMissingError, OSError, ValueError) as error:
+            raise LineError(number, f"include: {error}") from None
+
+
+def _directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Each line on its own, except that a ``--8<--`` block of several paths comes as one, with its first line."""
+    several: list[str] = []
+    first = 0
+    for number, line in enumerate(lines, 1):
+        marker = re.fullmatch(r"[ \t]*-+8<-+[ \t]*", line)
+        if several:
+            several.append(line)
+            if marker:
+                yield first, several
+                several = []
+        elif marker:
+            several, first = [line], number
+        else:
+            yield number, [line]
+    if several:
+        raise LineError(first, "include: the --8<-- block is not closed")
+
+
+# As pymdownx.superfences has it: any mix of quote marks and blanks, then the fence.
+_OPENING = re.compile(r"""(?P<prefix>[> \t]*)(?P<fence>`{3,}|~{3,})(?P<info>(?:[^`"'\n]|"[^"\n]*"|'[^'\n]*')*)""")
+_CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
+
+
+def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
+    """Each fence of the lines after includes, which come from the lines `origin` of the page.
+
+    Raises:
+        LineError: a renderer would not take this as a fence.
+    """
+    number, comment = 0, 0
+    while number < len(lines):
+        line = lines[number]
+        if comment:
+            comment = 0 if "-->" in line else comment
+        elif re.match(r"\s*<!--(?!.*-->)", line):
+            comment = origin[number]
+        match = _OPENING.fullmatch(line)
+        if not match:
+            if re.match(r"[> \t]*(`{3,}|~{3,})\s*(python|py)\b", line):
+                raise LineError(origin[number], f"not a fence as Markdown has them: {line.strip()}")
+            number += 1
+            continue
+        start, prefix, marker, info = number, match["prefix"], match["fence"], match["info"].strip()
+        width = len(prefix.expandtabs(4))
+        content: list[str] = []
+        for end in range(start + 1, len(lines)):
+            inner = lines[end].expandtabs(4) if "\t" in lines[end][:width] else lines[end]
+            head, tail = inner[:width], inner[width:]
+            if tail.rstrip() == marker and not head.strip("> "):
+                break
+            if head.strip("> ") or (inner.strip("> ") and len(head) < width):
+                raise LineError(origin[end], f"the fence of line {origin[start]} ends here: indented less than it")
+            content.append(tail)
+        else:
+            raise LineError(origin[start], "the fence is not closed")
+        fence = Fence(start, end + 1, prefix, info, tuple(content))
+        if comment and fence.language in PYTHON:
+            raise LineError(origin[start], f"a block inside the comment of line {comment} would run unseen")
+        if fence.language in PYTHON:
+            _check_container(lines, start, width, origin)
+        yield fence
+        number = end + 1
+
+
+def _check_container(lines: tuple[str, ...], number: int, width: int, origin: list[int]) -> None:
+    """An indented fence must stand in something that is indented; elsewhere Markdown shows it as text."""
+    start, indent = number, width
+    if ">" in lines[number].partition("`")[0].partition("~")[0]:
+        return
+    while indent >= 4 and number > 0:
+        number -= 1
+        if not lines[number].strip() or _indent(lines[number]) >= indent:
+            continue
+        # What a list item says may go on in lines that are indented less.
+        while not _CONTAINER.match(lines[number].lstrip()):
+            number -= 1
+            if number < 0 or not lines[number].strip():
+                raise LineError(origin[start], "an indented fence outside a list, tab or admonition is shown as text")
+        indent = _indent(lines[number])
+
+
+def _indent(line: str) -> int:
+    line = line.expandtabs(4)
+    return len(line) - len(line.lstrip())
+
+
+def plain(lines: tuple[str, ...], fences: list[Fence]) -> str:
+    """The text with fences at column 0, in backticks longer than any inside, and nothing else but comments."""
+    plain = [line.strip() if line.lstrip("> \t").startswith("<!--") else "" for line in lines]
+    for fence in fences:
+        runs = re.findall(r"^\s*(`{3,})", "\n".join(fence.content), flags=re.MULTILINE)
+        marker = "`" * max([3, *(len(run) + 1 for run in runs)])
+        plain[fence.start : fence.end] = [marker + fence.info, *fence.content, marker]
+    return "\n".join(plain) + "\n"
