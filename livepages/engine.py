@@ -16,16 +16,7 @@ from livepages.project import Project
 from livepages.run import Runner, Task
 
 # What an outcome depends on.
-_ROOMS = (
-    "capture.py",
-    "dependencies.py",
-    "figures.py",
-    "jaxhost.py",
-    "outcome.py",
-    "processes.py",
-    "run.py",
-    "worker.py",
-)
+_ROOMS = ("capture", "dependencies", "figures", "jaxhost", "outcome", "processes", "run", "worker")
 
 
 class Engine:
