@@ -175,9 +175,11 @@ def _size(file: Path) -> int:
 
 def _collect(task: Task, folder: Path, status: int | None, fault: str) -> Run:
     """What the page's process wrote down, and for each block that it did not get to, why."""
-    crash = folder / "crash"
-    if crash.exists():
-        raise WorkerError(f"{task.page.name}: the engine failed\n{crash.read_text(encoding='utf-8')}")
+    crash = (folder / "crash").read_text(encoding="utf-8") if (folder / "crash").exists() else ""
+    if crash and _under_way(folder)[0] < 0:
+        raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
+    if crash:
+        fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
     blocks = task.page.program[: task.count]
     outcomes: list[Outcome | None] = [None] * len(blocks)
     last: dict[str, Any] = {}

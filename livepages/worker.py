@@ -90,7 +90,7 @@ class Program:
         return {
             "type": jaxhost.public_name(kind.__module__, kind.__qualname__),
             "bases": [name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")],
-            "message": str(error),
+            "message": _message(error),
             "traceback": text,
             "line": lines[-1] if lines else None,
             "name": getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
@@ -122,6 +122,13 @@ class Program:
         return frame.filename == self._name or is_local(frame.filename, root)
 
 
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
+        return f"<its message raised {type(another).__name__}>"
+
+
 # --- one page ----------------------------------------------------------------------------------------------------
 
 
@@ -149,6 +156,7 @@ def run_job(job: dict[str, Any]) -> None:
     dependencies = Dependencies(job["root"], [os.path.realpath(folder), job["cache"]])
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
+    process = os.getpid()
     began = time.perf_counter()
     note(ready=time.monotonic() - job["asked"])
     for number, block in enumerate(job["blocks"]):
@@ -160,13 +168,14 @@ def run_job(job: dict[str, Any]) -> None:
         start = time.perf_counter()
         error = program.execute(block)
         seconds = time.perf_counter() - start
+        if os.getpid() != process:  # a child that the block forked came back from it
+            os._exit(0)
         after = jaxhost.counts()
         raised = program.describe(error, job["root"]) if error else None
         drawn = _draw(program, job["root"])
         output, fault = capture.take()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
-        if os.path.realpath(os.getcwd()) != work:
-            os.chdir(work)
+        if not _at_home(work):
             fault = fault or "changed the working directory and did not change it back"
         outcome = {"output": output, "raised": raised, "fault": fault, "seconds": seconds, **drawn}
         note(block=number, outcome=outcome | {"traces": after[0] - traces, "compiles": after[1] - compiles})
@@ -179,6 +188,17 @@ def run_job(job: dict[str, Any]) -> None:
         modules=dependencies.modules(),
         seconds=time.perf_counter() - began,
     )
+
+
+def _at_home(work: str) -> bool:
+    """Whether the working directory is still this one; if not, go back to it, even if it is gone."""
+    try:
+        if os.path.realpath(os.getcwd()) == work:
+            return True
+    except FileNotFoundError:
+        os.makedirs(work, exist_ok=True)
+    os.chdir(work)
+    return False
 
 
 def _draw(program: Program, root: str) -> dict[str, Any]:

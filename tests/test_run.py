@@ -263,6 +263,9 @@ HOSTILE = {
         "left the thread",
     ),
     "chdir": ("import os\nos.chdir('/')", "changed the working directory"),
+    "removed directory": ("import os, shutil\nshutil.rmtree(os.getcwd())", "changed the working directory"),
+    "all descriptors closed": ("import os\nos.closerange(3, 256)", "broke the process that it ran in"),
+    "message that raises": ("class E(Exception):\n    def __str__(self): return 1 / 0\nraise E", "its message raised"),
     "terminal escape": ("print('\\x1b[31mred')", "control character"),
     "recursion": ("def f(): f()\nf()", "RecursionError"),
 }
@@ -287,6 +290,12 @@ def test_output_may_hold_anything_that_is_text(site: Site) -> None:
     page, run = site.run("print('`' * 8 + '\\n~~~~\\n</div><script>{{ x }} &amp;')")
     assert not failures(page, run)
     assert run.outcomes[0].stdout == "````````\n~~~~\n</div><script>{{ x }} &amp;\n"
+
+
+@LINUX
+def test_a_child_that_a_block_forks_does_not_run_the_rest_of_the_page(site: Site) -> None:
+    first, second = site.outcomes("import os\nif pid := os.fork():\n    os.waitpid(pid, 0)", "print('once')")
+    assert first.raised is None and second.stdout == "once\n"
 
 
 @LINUX
