@@ -28,7 +28,7 @@ class Served:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in ("docs", "snippets"):
+        for name in ("docs", "snippets", "overrides"):
             shutil.copytree(ROOT / name, root / name)
         for name in ("mkdocs.yml", "pyproject.toml"):
             shutil.copy(ROOT / name, root / name)
