@@ -1,0 +1,90 @@
+"""One of several processes that fit one model to one data set: two_processes.py ADDRESS COUNT INDEX."""
+
+import sys
+import time
+
+# --8<-- [start:share]
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import P
+from jax.experimental.multihost_utils import process_allgather
+from jax.sharding import NamedSharding
+
+
+def read_file(number: int) -> np.ndarray:  # 4 rows: three inputs, a target
+    x = np.random.default_rng(number).normal(size=(4, 3))
+    return np.column_stack([x, x @ [1, -2, 3]]).astype(np.float32)
+
+
+def read_share() -> jax.Array:
+    files = range(8)[jax.process_index() :: jax.process_count()]
+    mine = np.concatenate([read_file(number) for number in files])
+    mesh = jax.make_mesh((jax.device_count(),), ("data",))
+    by_rows = NamedSharding(mesh, P("data"))
+    rows: jax.Array = jax.make_array_from_process_local_data(by_rows, mine)
+    return rows
+
+
+# --8<-- [end:share]
+
+
+# --8<-- [start:fit]
+@jax.jit
+def descend(w: jax.Array, rows: jax.Array) -> jax.Array:
+    def loss(w: jax.Array) -> jax.Array:
+        guess = jnp.sum(rows[:, :3] * w, axis=1)
+        return jnp.mean((guess - rows[:, 3]) ** 2)
+
+    gradient: jax.Array = jax.grad(loss)(w)
+    return w - 0.1 * gradient
+
+
+def fit(rows: jax.Array) -> str:
+    w = jnp.zeros(3)
+    for _ in range(30):
+        w = descend(w, rows).block_until_ready()
+    return " ".join(f"{number:.3f}" for number in w)
+
+
+# --8<-- [end:fit]
+
+
+# --8<-- [start:look]
+def look(rows: jax.Array) -> None:
+    local, total = jax.local_device_count(), jax.device_count()
+    here = sum(len(shard.data) for shard in rows.addressable_shards)
+    print(f"{local} of {total} devices, {here} of {len(rows)} rows")
+    try:
+        print(np.asarray(rows).shape)
+    except RuntimeError as error:
+        print(str(error)[:70], "...")
+    print("gathered:", process_allgather(rows, tiled=True).shape)
+
+
+# --8<-- [end:look]
+
+
+# --8<-- [start:main]
+def main(address: str, count: int, index: int) -> None:
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 2)
+    jax.distributed.initialize(address, count, index)
+
+    rows = read_share()
+    look(rows)
+    print("w:", fit(rows))
+    if index == 1:
+        time.sleep(0.5)
+    start = time.perf_counter()
+    fit(rows)
+    if index == 0:
+        late = time.perf_counter() - start > 0.3
+        print("waited for process 1:", late)
+
+
+# --8<-- [end:main]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
