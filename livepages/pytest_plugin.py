@@ -1,11 +1,12 @@
 """The door for pytest: pages are files, blocks are items, and a failure points at the Markdown line.
 
 A page runs once, in a process of its own, up to the last block that is selected; pages run side by side, as many as
-there are cores, from the moment the first item starts.
+there are cores, from the moment the first item starts. Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go
+to several of its processes runs once in each.
 """
 
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,12 @@ class BlockItem(TestBlock):
 
 
 class _Runs:
-    """The runs of all selected pages, begun together in the background."""
+    """The runs of all selected pages of a project: begun together in the background, or, in one of several processes of
+    pytest-xdist, each when it is asked for, as no process knows which pages the others get."""
 
     def __init__(self, session: pytest.Session, project: Project) -> None:
         self._engine = Engine(project)
+        session.config.add_cleanup(self._engine.close)
         self._pages: dict[Path, Page] = {}
         self._counts: dict[Path, int] = {}
         for item in session.items:
@@ -118,22 +121,24 @@ class _Runs:
         self._runs: dict[Path, Run] = {}
         self._ready = {path: threading.Event() for path in self._pages}
         self._error: BaseException | None = None
-        threading.Thread(target=self._run, name="livepages-pytest", daemon=True).start()
+        self._one_by_one = hasattr(session.config, "workerinput")
+        if not self._one_by_one:
+            threading.Thread(target=self._run, args=[self._pages], name="livepages-pytest", daemon=True).start()
 
     def of(self, page: Page) -> Run:
         """The run of a page, waited for."""
+        if self._one_by_one and page.path not in self._runs:
+            self._run([page.path])
         self._ready[page.path].wait()
         if page.path not in self._runs and self._error:
             raise self._error
         return self._runs[page.path]
 
-    def _run(self) -> None:
+    def _run(self, paths: Iterable[Path]) -> None:
         try:
-            self._engine.run(self._pages.values(), self._done, self._counts)
+            self._engine.run([self._pages[path] for path in paths], self._done, self._counts)
         except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
             self._error = error
-        finally:
-            self._engine.close()
             for ready in self._ready.values():
                 ready.set()
 

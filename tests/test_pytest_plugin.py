@@ -89,6 +89,8 @@ def test_pages_of_no_project_are_left_to_pytest_codeblocks(pytester: pytest.Pyte
 def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:
     pytest.importorskip("xdist")
     (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))
-    result = run(pytester, "-n", "2", "docs")
-    result.assert_outcomes(passed=1, failed=1)
+    for number in range(3):
+        (project / "docs" / f"other-{number}.md").write_text("```python\nprint('fine')\n```\n")
+    result = run(pytester, "-n", "2", "--dist", "loadfile", "docs")
+    result.assert_outcomes(passed=4, failed=1)
     assert re.search(r"docs/page\.md:11: block of line 9", result.stdout.str())
