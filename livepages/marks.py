@@ -3,11 +3,14 @@
 import importlib.util
 import os
 import platform
+import shutil
 import sys
 
 import pytest
 
 from livepages.page import Block, PageError
+
+_NAMES = {"os": os, "platform": platform, "shutil": shutil, "sys": sys}  # what a mark's condition may ask
 
 
 def marks_of(block: Block) -> list[pytest.MarkDecorator]:
@@ -19,7 +22,7 @@ def marks_of(block: Block) -> list[pytest.MarkDecorator]:
     found = []
     for text in block.marks:
         try:
-            mark = eval(text, {"sys": sys, "os": os, "platform": platform, "pytest": pytest})  # noqa: S307
+            mark = eval(text, {**_NAMES, "pytest": pytest})  # noqa: S307
         except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  (an unknown mark fails under strict pytest)
             raise PageError(block.page, block.line, f"mark {text}: {type(error).__name__}: {error}") from None
         if not isinstance(mark, pytest.MarkDecorator):
@@ -40,5 +43,5 @@ def skipped(block: Block) -> str:
 
 def _holds(condition: object) -> bool:
     if isinstance(condition, str):
-        return bool(eval(condition, {"sys": sys, "os": os, "platform": platform}))  # noqa: S307
+        return bool(eval(condition, dict(_NAMES)))  # noqa: S307
     return bool(condition)

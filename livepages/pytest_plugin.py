@@ -1,8 +1,8 @@
 """The door for pytest: pages are files, blocks are items, and a failure points at the Markdown line.
 
 A page runs once, in a process of its own, up to the last block that is selected; pages run side by side, as many as
-there are cores, from the moment the first item starts. Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go
-to several of its processes runs once in each.
+there are cores, from the moment the first item starts. Use ``--dist loadfile`` with pytest-xdist: a page whose blocks
+go to several of its processes runs once in each.
 """
 
 import threading

@@ -249,7 +249,7 @@ def _ending(status: int | None) -> str:
 
 
 def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome, ...]:
-    """A name that a failed block did not get to bind is no failure of the block that misses it."""
+    """A name that a failed or skipped block did not get to bind is no failure of the block that misses it."""
     missing: dict[str, int] = {}
     kept = []
     for block, outcome in zip(page.program, outcomes, strict=False):
@@ -259,6 +259,6 @@ def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome,
             kept.append(Outcome(skipped=why))
         else:
             kept.append(outcome)
-        if name in missing or judge(block, outcome):
+        if name in missing or outcome.skipped or judge(block, outcome):
             missing |= {bound: block.line for bound in block.binds if bound not in missing}
     return tuple(kept)

@@ -1,5 +1,7 @@
-"""A diffusion model of points in the plane: data, noise, network, training, sampler."""
+"""A diffusion model of points in the plane: data, network, training, sampler."""
 
+# Laid out as on the page.
+# fmt: off
 import jax
 import jax.numpy as jnp
 import optax
@@ -59,7 +61,7 @@ def guess(params: Params, x: jax.Array, t: jax.Array | int) -> jax.Array:
 # --8<-- [start:loss]
 def loss(params: Params, key: jax.Array, points: jax.Array) -> jax.Array:
     t_key, noise_key = jax.random.split(key)
-    t = jax.random.randint(t_key, len(points), 0, STEPS)
+    t = jax.random.randint(t_key, (len(points),), 0, STEPS)
     noise = jax.random.normal(noise_key, points.shape)
     x = jax.vmap(noisy)(points, t, noise)
     guesses = jax.vmap(guess, in_axes=(None, 0, 0))(params, x, t)
@@ -70,14 +72,14 @@ def loss(params: Params, key: jax.Array, points: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:train]
+State = tuple[Params, optax.OptState]
+
+
 @jax.jit(static_argnums=3)
 def train(params: Params, key: jax.Array, points: jax.Array, steps: int) -> tuple[Params, jax.Array]:
     optimizer = optax.adam(optax.cosine_decay_schedule(0.01, steps))
 
-    def step(
-        state: tuple[Params, optax.OptState],
-        key: jax.Array,
-    ) -> tuple[tuple[Params, optax.OptState], jax.Array]:
+    def step(state: State, key: jax.Array) -> tuple[State, jax.Array]:
         params, memory = state
         batch_key, loss_key = jax.random.split(key)
         batch = jax.random.choice(batch_key, points, (256,))
@@ -85,7 +87,8 @@ def train(params: Params, key: jax.Array, points: jax.Array, steps: int) -> tupl
         updates, memory = optimizer.update(grads, memory)
         return (optax.apply_updates(params, updates), memory), value
 
-    (params, _), losses = jax.lax.scan(step, (params, optimizer.init(params)), jax.random.split(key, steps))
+    start, keys = (params, optimizer.init(params)), jax.random.split(key, steps)
+    (params, _), losses = jax.lax.scan(step, start, keys)
     return params, losses
 
 

@@ -1,5 +1,7 @@
 """Small drawn digits: a data set made from a font and a random key."""
 
+# Laid out as on the page.
+# fmt: off
 from functools import partial
 
 import jax
@@ -13,9 +15,9 @@ FONT = """
 #.# .#. #.. ..# ..# ..# #.# .#. #.# ..#
 ### ### ### ### ..# ### ### .#. ### ###
 """
-ROWS = [[[c == "#" for c in glyph] for glyph in row.split()] for row in FONT.split("\n")[1:-1]]
+LINES = FONT.strip().splitlines()
+ROWS = [[[c == "#" for c in glyph] for glyph in row.split()] for row in LINES]
 GLYPHS = jnp.array(ROWS, jnp.float32).swapaxes(0, 1)  # (10, 5, 3)
-
 
 Data = tuple[jax.Array, jax.Array]  # images (n, 8, 8), labels (n,)
 
@@ -34,8 +36,6 @@ def draw(key: jax.Array, n: int) -> Data:
 
 
 # --8<-- [start:batch]
-
-
 def batch(data: Data, step: jax.Array | int) -> Data:
     """256 examples, chosen by the number of the step."""
     images, labels = data

@@ -1,5 +1,7 @@
 """Layer 2: Equinox makes the model a class that is a pytree."""
 
+# Laid out as on the page.
+# fmt: off
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ import optax
 from training_data import Data, batch
 from training_optax import optimizer
 from training_pure import Params
+
 
 
 # --8<-- [start:model]
@@ -51,7 +54,8 @@ def start(model: MLP) -> State:
 
 @eqx.filter_jit
 def step(state: State, data: Data) -> tuple[State, jax.Array]:
-    value, grads = eqx.filter_value_and_grad(loss)(state.model, batch(data, state.step))
+    examples = batch(data, state.step)
+    value, grads = eqx.filter_value_and_grad(loss)(state.model, examples)
     updates, memory = optimizer.update(grads, state.memory)
     model = eqx.apply_updates(state.model, updates)
     return State(state.step + 1, model, memory), value

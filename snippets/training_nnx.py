@@ -1,11 +1,14 @@
 """Layer 3: Flax NNX makes the model an object that a step changes in place."""
 
+# Laid out as on the page.
+# fmt: off
 import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
 from training_data import Data, batch
 from training_pure import Params
+
 
 
 # --8<-- [start:model]
@@ -26,7 +29,8 @@ def loss(model: MLP, examples: Data) -> jax.Array:
 
 
 def step(model: MLP, optimizer: nnx.Optimizer, data: Data) -> jax.Array:
-    value, grads = nnx.value_and_grad(loss)(model, batch(data, optimizer.step[...]))
+    examples = batch(data, optimizer.step[...])
+    value, grads = nnx.value_and_grad(loss)(model, examples)
     optimizer.update(model, grads)  # writes into both
     return value
 
@@ -45,7 +49,8 @@ def load(params: Params) -> tuple[MLP, nnx.Optimizer]:
 # --8<-- [end:load]
 
 
-def train(model: MLP, optimizer: nnx.Optimizer, data: Data, steps: int) -> jax.Array:
+def train(model: MLP, optimizer: nnx.Optimizer, data: Data,
+          steps: int) -> jax.Array:
     """Losses of some steps, which change the model and the optimizer."""
     fast_step = nnx.jit(step)
     return jnp.stack([fast_step(model, optimizer, data) for _ in range(steps)])

@@ -1,5 +1,7 @@
 """Layer 1: Optax brings the optimizer and the loss."""
 
+# Laid out as on the page.
+# fmt: off
 from typing import NamedTuple
 
 import jax
@@ -27,7 +29,8 @@ def loss(params: Params, examples: Data) -> jax.Array:
 
 @jax.jit
 def step(state: State, data: Data) -> tuple[State, jax.Array]:
-    value, grads = jax.value_and_grad(loss)(state.params, batch(data, state.step))
+    examples = batch(data, state.step)
+    value, grads = jax.value_and_grad(loss)(state.params, examples)
     updates, memory = optimizer.update(grads, state.memory, state.params)
     params = optax.apply_updates(state.params, updates)
     return State(state.step + 1, params, memory), value

@@ -1,5 +1,7 @@
 """Layer 4: Orbax keeps checkpoints, so that a run can stop and go on."""
 
+# Laid out as on the page.
+# fmt: off
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar

@@ -1,5 +1,7 @@
 """Layer 0: a classifier and its training with nothing but JAX."""
 
+# Laid out as on the page.
+# fmt: off
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
@@ -43,7 +45,8 @@ class State(NamedTuple):
 
 @jax.jit
 def step(state: State, data: Data) -> tuple[State, jax.Array]:
-    value, grads = jax.value_and_grad(loss)(state.params, batch(data, state.step))
+    examples = batch(data, state.step)
+    value, grads = jax.value_and_grad(loss)(state.params, examples)
     n = state.step + 1
     mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state.mean, grads)
     square = jax.tree.map(lambda s, g: 0.999 * s + 0.001 * g**2, state.square, grads)

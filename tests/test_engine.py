@@ -132,11 +132,13 @@ def test_the_cache_may_be_deleted_at_any_time(site: Site, page: Path) -> None:
 def test_marks_skip_a_block_on_this_host(site: Site) -> None:
     text = "<!--pytest.mark.skipif(sys.version_info > (3,), reason='too new')-->\n```python\n1 / 0\n```\n"
     text += (
-        "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\n1 / 0\n```\n```python\nprint('on')\n```\n"
+        "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\nx = 1\n```\n"
+        "```python\nprint('on')\n```\n```python\nprint(x)\n```\n"
     )
     page = site.read(site.write("docs/page.md", text))
     outcomes = site.engine.run([page])[page.path].outcomes
-    assert [outcome.skipped for outcome in outcomes] == ["too new", "needs the module no_such_module", ""]
+    lacking = "needs x, which the block of line 6 did not get to make"
+    assert [outcome.skipped for outcome in outcomes] == ["too new", "needs the module no_such_module", "", lacking]
     assert outcomes[2].stdout == "on\n"
 
 

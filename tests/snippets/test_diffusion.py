@@ -1,17 +1,21 @@
 """The diffusion model, checked against cases in which the right guess of the noise is known."""
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 pytest.importorskip("optax")
-import diffusion  # noqa: E402
-from diffusion import Params  # noqa: E402
+diffusion = import_module("diffusion")
 
-Guess = Callable[[Params, jax.Array, jax.Array], jax.Array]
+Guess = Callable[[Any, jax.Array, jax.Array], jax.Array]
 CPU = jax.default_backend() == "cpu"
 
 
@@ -21,15 +25,26 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[Guess], None]:
     return lambda guess: monkeypatch.setattr(diffusion, "guess", guess)
 
 
+def draw(params: Any, keys: jax.Array) -> jax.Array:
+    """A sample for each key; a function of its own, since a network may have been put in since the last trace."""
+    samples: jax.Array = jax.jit(jax.vmap(lambda key: diffusion.sample(params, key)))(keys)
+    return samples
+
+
 def always_at(place: jax.Array) -> Guess:
     """The right guess where all data are one point."""
-    return lambda _, x, t: (x - jnp.sqrt(diffusion.kept[t]) * place) / jnp.sqrt(1 - diffusion.kept[t])
+
+    def guess(_: Any, x: jax.Array, t: jax.Array) -> jax.Array:
+        kept = diffusion.kept[t]
+        return (x - jnp.sqrt(kept) * place) / jnp.sqrt(1 - kept)
+
+    return guess
 
 
 def spread_by(size: float) -> Guess:
     """The right guess where the data are normal around 0."""
 
-    def guess(_: Params, x: jax.Array, t: jax.Array) -> jax.Array:
+    def guess(_: Any, x: jax.Array, t: jax.Array) -> jax.Array:
         kept = diffusion.kept[t]
         return jnp.sqrt(1 - kept) * x / (kept * size**2 + 1 - kept)
 
@@ -76,14 +91,14 @@ def test_the_loss_of_no_guess_is_the_variance_of_the_noise(use: Callable[[Guess]
 def test_the_sampler_finds_a_single_point(use: Callable[[Guess], None]) -> None:
     place = jnp.array([0.3, -1.0])
     use(always_at(place))
-    drawn = jax.vmap(lambda key: diffusion.sample([], key))(jax.random.split(jax.random.key(4), 5))
+    drawn = draw([], jax.random.split(jax.random.key(4), 5))
     np.testing.assert_allclose(drawn, jnp.tile(place, (5, 1)), atol=1e-3)
 
 
 @pytest.mark.parametrize("size", [0.5, 2.0])
 def test_the_sampler_keeps_the_spread_of_the_data(use: Callable[[Guess], None], size: float) -> None:
     use(spread_by(size))
-    drawn = jax.vmap(lambda key: diffusion.sample([], key))(jax.random.split(jax.random.key(5), 4000))
+    drawn = draw([], jax.random.split(jax.random.key(5), 4000))
     np.testing.assert_allclose(drawn.std(0), size, rtol=0.1)
     np.testing.assert_allclose(drawn.mean(0), 0, atol=0.1)
 
@@ -96,17 +111,26 @@ def test_the_network_depends_on_point_and_time() -> None:
     assert len({tuple(guess.tolist()) for guess in guesses}) == 3
 
 
+def test_no_key_is_used_twice() -> None:
+    with jax.debug_key_reuse(True):
+        data_key, init_key, train_key, loss_key, sample_key = jax.random.split(jax.random.key(8), 5)
+        points = diffusion.moons(data_key, 20)
+        params = diffusion.init(init_key)
+        jax.jit(diffusion.loss)(params, loss_key, points)
+        jax.jit(diffusion.sample)(params, sample_key)
+        diffusion.train(params, train_key, points, 2)
+
+
 def test_training_brings_the_samples_to_the_data() -> None:
     data_key, init_key, train_key, sample_key = jax.random.split(jax.random.key(7), 4)
     points = diffusion.moons(data_key, 1000)
     params, losses = diffusion.train(diffusion.init(init_key), train_key, points, 1500)
     assert losses.shape == (1500,)
-    assert losses[0] > 0.8 and losses[-100:].mean() < 0.5
+    assert losses[0] > 0.8
+    assert losses[-100:].mean() < 0.5
 
     keys = jax.random.split(sample_key, 300)
-    drawn = jax.jit(jax.vmap(diffusion.sample, (None, 0)))(params, keys)
+    drawn = draw(params, keys)
     assert (diffusion.distance(drawn) < 0.2).mean() > 0.75
     assert 0.3 < (drawn[:, 0] > 0).mean() < 0.7
-    with jax.debug_key_reuse(False):
-        alone = jax.jit(diffusion.sample)(params, keys[7])
-    np.testing.assert_allclose(alone, drawn[7], atol=1e-3 if CPU else 0.1)
+    np.testing.assert_allclose(draw(params, keys[7:8])[0], drawn[7], atol=1e-3 if CPU else 0.1)
