@@ -4,6 +4,7 @@ import platform
 import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 from livepages import jaxhost
 from livepages.engine import Engine
@@ -40,6 +41,10 @@ class Build:
         self._runs = {page.name: runs[page.path] for page in programs}
         for page in programs:
             self.failures += failures(page, self._runs[page.name])
+
+    def source(self, path: Path) -> str | None:
+        """The file that a page was read from, as it was then; None for any other file."""
+        return next((page.source for page in self._pages if page.path == path), None)
 
     def find(self, text: str) -> tuple[Page, Run, str] | None:
         """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""

@@ -73,6 +73,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._told = len(build.failures)
         use(build)
 
+    def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
+        """Show what has run, even if the file was saved again in the meantime."""
+        return self._current().source(Path(page.file.abs_src_path or ""))
+
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """While serving, show a page that nothing has changed as it was shown before: most pages, after an edit."""
         if self._serving:

@@ -97,6 +97,7 @@ class Page:
 
     path: Path
     name: str  # as messages show it
+    source: str  # the whole file
     text: tuple[str, ...]  # the lines after includes; front matter is blank lines
     blocks: tuple[Block, ...]
     settings: Settings
@@ -159,7 +160,7 @@ def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
         blocks = tuple(_blocks(text_lines, [number for _, number in expanded], name, settings))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return Page(path, name, text_lines, blocks, settings)
+    return Page(path, name, text, text_lines, blocks, settings)
 
 
 # --- front matter ------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from training_optax import optimizer
 from training_pure import Params
 
 
-
 # --8<-- [start:model]
 class MLP(eqx.Module):
     hidden: eqx.nn.Linear

@@ -10,7 +10,6 @@ from training_data import Data, batch
 from training_pure import Params
 
 
-
 # --8<-- [start:model]
 class MLP(nnx.Module):
     def __init__(self, rngs: nnx.Rngs) -> None:

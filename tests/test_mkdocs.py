@@ -109,6 +109,17 @@ def test_two_builds_at_once_do_not_disturb_each_other(book: Site) -> None:
     assert "<code>two 2</code>" in first and "<code>two 2</code>" in second
 
 
+def test_a_page_saved_while_the_build_runs_is_shown_as_it_ran(book: Site) -> None:
+    file = book.root / "docs" / "two.md"
+    again = file.read_text().replace("x = 2", "x = 3")
+    book.write(
+        "docs/index.md",
+        f"# One\n\n```python\nfrom pathlib import Path\nPath({str(file)!r}).write_text({again!r})\n```\n",
+    )
+    build(book)
+    assert "<code>two 2</code>" in pages(book)["two/index.html"]
+
+
 # --- the faults of plain markdown-exec -----------------------------------------------------------------------------
 
 
