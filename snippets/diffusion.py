@@ -16,35 +16,30 @@ def moons(key: jax.Array, n: int) -> jax.Array:
     arc = jnp.stack([jnp.cos(angle) - 0.5, jnp.sin(angle) - 0.2], axis=1)
     side = jnp.where(jax.random.bernoulli(side_key, shape=(n, 1)), 1, -1)
     return side * arc + 0.05 * jax.random.normal(spread_key, (n, 2))
-
-
 # --8<-- [end:data]
 
 
 # --8<-- [start:noise]
 STEPS = 40
 added = jnp.linspace(0.02, 0.5, STEPS) ** 2  # variance of step t's noise
-kept = jnp.cumprod(1 - added)  # of the point, after step t
+kept = jnp.cumprod(1 - added)                # of the point, after step t
 
-
-def noisy(point: jax.Array, t: jax.Array | int, noise: jax.Array) -> jax.Array:
+def noisy(point: jax.Array, t: jax.Array | int,
+          noise: jax.Array) -> jax.Array:
     """The point after step t, without the steps between."""
     return jnp.sqrt(kept[t]) * point + jnp.sqrt(1 - kept[t]) * noise
-
-
 # --8<-- [end:noise]
 
 
 # --8<-- [start:network]
 Params = list[dict[str, jax.Array]]
 
-
 @jax.jit
 def init(key: jax.Array) -> Params:
     sizes = [8, 64, 64, 64, 2]
     keys = jax.random.split(key, len(sizes) - 1)
-    return [{"w": jax.random.normal(k, (m, n)) / m**0.5, "b": jnp.zeros(n)} for k, m, n in zip(keys, sizes, sizes[1:])]
-
+    return [{"w": jax.random.normal(k, (m, n)) / m**0.5, "b": jnp.zeros(n)}
+            for k, m, n in zip(keys, sizes, sizes[1:])]
 
 def guess(params: Params, x: jax.Array, t: jax.Array | int) -> jax.Array:
     """The noise in x, as the network sees it."""
@@ -53,8 +48,6 @@ def guess(params: Params, x: jax.Array, t: jax.Array | int) -> jax.Array:
     for layer in params[:-1]:
         h = jax.nn.gelu(h @ layer["w"] + layer["b"])
     return h @ params[-1]["w"] + params[-1]["b"]
-
-
 # --8<-- [end:network]
 
 
@@ -66,17 +59,15 @@ def loss(params: Params, key: jax.Array, points: jax.Array) -> jax.Array:
     x = jax.vmap(noisy)(points, t, noise)
     guesses = jax.vmap(guess, in_axes=(None, 0, 0))(params, x, t)
     return jnp.mean((guesses - noise) ** 2)
-
-
 # --8<-- [end:loss]
 
 
 # --8<-- [start:train]
 State = tuple[Params, optax.OptState]
 
-
 @jax.jit(static_argnums=3)
-def train(params: Params, key: jax.Array, points: jax.Array, steps: int) -> tuple[Params, jax.Array]:
+def train(params: Params, key: jax.Array, points: jax.Array,
+          steps: int) -> tuple[Params, jax.Array]:
     optimizer = optax.adam(optax.cosine_decay_schedule(0.01, steps))
 
     def step(state: State, key: jax.Array) -> tuple[State, jax.Array]:
@@ -87,21 +78,19 @@ def train(params: Params, key: jax.Array, points: jax.Array, steps: int) -> tupl
         updates, memory = optimizer.update(grads, memory)
         return (optax.apply_updates(params, updates), memory), value
 
-    start, keys = (params, optimizer.init(params)), jax.random.split(key, steps)
+    start = (params, optimizer.init(params))
+    keys = jax.random.split(key, steps)
     (params, _), losses = jax.lax.scan(step, start, keys)
     return params, losses
-
-
 # --8<-- [end:train]
 
 
 # --8<-- [start:denoise]
-def denoise(params: Params, x: jax.Array, t: jax.Array | int, fresh: jax.Array | float) -> jax.Array:
+def denoise(params: Params, x: jax.Array, t: jax.Array | int,
+            fresh: jax.Array | float) -> jax.Array:
     """Undo step t: take out the guessed noise, put in a little fresh."""
     noise = added[t] / jnp.sqrt(1 - kept[t]) * guess(params, x, t)
     return (x - noise) / jnp.sqrt(1 - added[t]) + jnp.sqrt(added[t]) * fresh
-
-
 # --8<-- [end:denoise]
 
 
@@ -116,8 +105,6 @@ def sample(params: Params, key: jax.Array) -> jax.Array:
 
     start = jax.random.normal(start_key, (2,))
     return jax.lax.fori_loop(0, STEPS, step, start)
-
-
 # --8<-- [end:sample]
 
 
@@ -129,6 +116,4 @@ def distance(points: jax.Array) -> jax.Array:
     arcs = jnp.concatenate([arc, -arc])
     gaps = points[:, None] - arcs
     return jnp.sqrt((gaps**2).sum(-1)).min(1)
-
-
 # --8<-- [end:distance]

@@ -14,13 +14,10 @@ FONT = """
 #.# .#. ### ### ### ### ### .#. ### ###
 #.# .#. #.. ..# ..# ..# #.# .#. #.# ..#
 ### ### ### ### ..# ### ### .#. ### ###
-"""
-LINES = FONT.strip().splitlines()
-ROWS = [[[c == "#" for c in glyph] for glyph in row.split()] for row in LINES]
+""".strip().splitlines()
+ROWS = [[[c == "#" for c in glyph] for glyph in row.split()] for row in FONT]
 GLYPHS = jnp.array(ROWS, jnp.float32).swapaxes(0, 1)  # (10, 5, 3)
-
 Data = tuple[jax.Array, jax.Array]  # images (n, 8, 8), labels (n,)
-
 
 @jax.jit(static_argnums=1)
 def draw(key: jax.Array, n: int) -> Data:
@@ -30,8 +27,6 @@ def draw(key: jax.Array, n: int) -> Data:
     place = partial(jax.lax.dynamic_update_slice, jnp.zeros((8, 8)))
     images = jax.vmap(place)(GLYPHS[labels], corners + jnp.array([0, 1]))
     return images + 0.1 * jax.random.normal(noise_key, images.shape), labels
-
-
 # --8<-- [end:draw]
 
 
@@ -42,6 +37,4 @@ def batch(data: Data, step: jax.Array | int) -> Data:
     key = jax.random.fold_in(jax.random.key(0), step)
     chosen = jax.random.randint(key, (256,), 0, len(labels))
     return images[chosen], labels[chosen]
-
-
 # --8<-- [end:batch]

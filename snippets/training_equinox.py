@@ -29,13 +29,10 @@ class MLP(eqx.Module):
     def __call__(self, image: jax.Array) -> jax.Array:
         return self.out(self.activation(self.hidden(image.ravel())))
 
-
 def loss(model: MLP, examples: Data) -> jax.Array:
     images, labels = examples
     losses = optax.softmax_cross_entropy_with_integer_labels
     return losses(jax.vmap(model)(images), labels).mean()
-
-
 # --8<-- [end:model]
 
 
@@ -45,11 +42,9 @@ class State(NamedTuple):
     model: MLP
     memory: optax.OptState
 
-
 def start(model: MLP) -> State:
     arrays = eqx.filter(model, eqx.is_array)
     return State(jnp.int32(0), model, optimizer.init(arrays))
-
 
 @eqx.filter_jit
 def step(state: State, data: Data) -> tuple[State, jax.Array]:
@@ -58,15 +53,12 @@ def step(state: State, data: Data) -> tuple[State, jax.Array]:
     updates, memory = optimizer.update(grads, state.memory)
     model = eqx.apply_updates(state.model, updates)
     return State(state.step + 1, model, memory), value
-
-
 # --8<-- [end:step]
 
 
 # --8<-- [start:load]
 def load(model: MLP, params: Params) -> MLP:
     new = [a for p in params for a in (p["w"].T, p["b"])]
-    return eqx.tree_at(lambda m: [m.hidden.weight, m.hidden.bias, m.out.weight, m.out.bias], model, new)
-
-
+    return eqx.tree_at(lambda m: [m.hidden.weight, m.hidden.bias,
+                                  m.out.weight, m.out.bias], model, new)
 # --8<-- [end:load]

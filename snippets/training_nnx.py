@@ -20,20 +20,16 @@ class MLP(nnx.Module):
         x = images.reshape(len(images), -1)
         return self.out(nnx.relu(self.hidden(x)))
 
-
 def loss(model: MLP, examples: Data) -> jax.Array:
     images, labels = examples
     losses = optax.softmax_cross_entropy_with_integer_labels
     return losses(model(images), labels).mean()
-
 
 def step(model: MLP, optimizer: nnx.Optimizer, data: Data) -> jax.Array:
     examples = batch(data, optimizer.step[...])
     value, grads = nnx.value_and_grad(loss)(model, examples)
     optimizer.update(model, grads)  # writes into both
     return value
-
-
 # --8<-- [end:model]
 
 
@@ -43,8 +39,6 @@ def load(params: Params) -> tuple[MLP, nnx.Optimizer]:
     for layer, p in zip([model.hidden, model.out], params):
         layer.kernel[...], layer.bias[...] = p["w"], p["b"]
     return model, nnx.Optimizer(model, optax.adam(0.03), wrt=nnx.Param)
-
-
 # --8<-- [end:load]
 
 

@@ -11,14 +11,14 @@ import jax.numpy as jnp
 import orbax.checkpoint as ocp
 from training_data import Data
 
-S = TypeVar("S")
-
+S = TypeVar("S")  # a training state, of any kind
 
 # --8<-- [start:train]
-def train_safely(
-    folder: Path, step: Callable[[S, Data], tuple[S, jax.Array]], state: S, data: Data, steps: int
-) -> tuple[S, jax.Array]:
-    options = ocp.CheckpointManagerOptions(save_interval_steps=50, max_to_keep=2)
+def train_safely(folder: Path,
+                 step: Callable[[S, Data], tuple[S, jax.Array]],
+                 state: S, data: Data, steps: int) -> tuple[S, jax.Array]:
+    options = ocp.CheckpointManagerOptions(save_interval_steps=50,
+                                           max_to_keep=2)
     with ocp.CheckpointManager(folder.absolute(), options=options) as saved:
         done = saved.latest_step() or 0
         if done:
@@ -29,6 +29,4 @@ def train_safely(
             losses.append(value)
             saved.save(n + 1, args=ocp.args.StandardSave(state))
     return state, jnp.array(losses)
-
-
 # --8<-- [end:train]
