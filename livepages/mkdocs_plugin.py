@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemBytecodeCache
 from mkdocs.config.base import Config
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -103,6 +103,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
+        templates = self._current().engine.project.cache / "templates"
+        templates.mkdir(parents=True, exist_ok=True)
+        env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
         self._tell(self._current().failures[self._told :], "no page was written")
         return env
 
