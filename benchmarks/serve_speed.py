@@ -1,6 +1,6 @@
 """How long an author waits, under `mkdocs serve` on the real site, from saving a page until it is served again.
 
-    python benchmarks/serve_speed.py [--page express/random.md] [--repeat 3]
+    python benchmarks/serve_speed.py [--page express/vmap.md] [--repeat 3]
 
 Works on a copy of the site. The table goes to the terminal and to ``benchmarks/serve_speed.md``. MkDocs itself looks
 for changes every half second and then waits a quarter of a second; this is part of what is measured.
@@ -97,7 +97,7 @@ def measure(page: str, repeat: int) -> dict[str, list[float]]:
 def main() -> None:
     """Measure, print, and write down."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--page", default="express/updates.md")
+    parser.add_argument("--page", default="express/vmap.md")
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     seconds = measure(options.page, options.repeat)
