@@ -115,7 +115,7 @@ def measure(root: Path, pages: int, blocks: int, repeat: int) -> dict[str, float
         return taken
 
     def code() -> float:
-        edit(ours, "+ 1.0", "+ 1.00")
+        edit(ours, "x ** 2 * ", "x ** 2 * 2 * ")
         taken, said = build(ours)
         assert f" {blocks} run now" in said, said
         return taken
