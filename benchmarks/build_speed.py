@@ -134,7 +134,10 @@ def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
     """Seconds of a cold and of an unchanged build under Sphinx with MyST-NB and jupyter-cache."""
     site = root / "myst"
     site.mkdir()
-    (site / "conf.py").write_text('extensions = ["myst_nb"]\nnb_execution_mode = "cache"\nhtml_theme = "alabaster"\n')
+    (site / "conf.py").write_text(
+        'extensions = ["myst_nb"]\nnb_execution_mode = "cache"\nnb_execution_timeout = 300\nhtml_theme = "alabaster"\n'
+        'exclude_patterns = [".jupyter_cache", "jupyter_execute", "html"]\n'
+    )
     head = (
         "---\njupytext: {text_representation: {extension: .md, format_name: myst}}\nkernelspec: {name: python3}\n---\n"
     )
