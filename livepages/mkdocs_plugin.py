@@ -15,6 +15,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
+from watchdog.observers.polling import PollingObserver
 
 from livepages.build import Build, use
 from livepages.engine import Engine
@@ -116,10 +117,14 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             raise PluginError(f"{len(failures)} failed, as said above; {consequence}")
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
-        """Build again when a module that pages include or import changes."""
+        """Build again when a page changes, or a module that pages include or import; look for it often."""
+        watched = [config.docs_dir, config.config_file_path]
+        for path in watched:
+            server.unwatch(path)
+        server.observer = PollingObserver(timeout=0.1)  # MkDocs looks every half second, which is most of the wait
         snippets = self._current().engine.project.snippets
-        if snippets.is_dir():
-            server.watch(str(snippets))
+        for path in [*watched, str(snippets)] if snippets.is_dir() else watched:
+            server.watch(path)
         return server
 
     def on_shutdown(self) -> None:
