@@ -101,6 +101,19 @@ class Page:
     text: tuple[str, ...]  # the lines after includes; front matter is blank lines
     blocks: tuple[Block, ...]
     settings: Settings
+    meta: Mapping[str, object]  # the front matter
+
+    @property
+    def title(self) -> str:
+        """The title of the front matter, else the first heading, else the file's name."""
+        fences = {line for block in self.blocks for line in range(block.fence.start, block.fence.end)}
+        headings = (line[2:].strip() for n, line in enumerate(self.text) if line.startswith("# ") and n not in fences)
+        return str(self.meta.get("title") or next(headings, self.path.stem))
+
+    @property
+    def description(self) -> str:
+        """What the front matter says the page is about, in a sentence; empty if it does not."""
+        return str(self.meta.get("description", ""))
 
     @property
     def body(self) -> str:
@@ -153,22 +166,22 @@ def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
     lines = re.sub(r"\r\n?", "\n", text).split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
-    settings, lines = _front_matter(lines, name)
+    settings, meta, lines = _front_matter(lines, name)
     try:
         expanded = list(expand(lines, snippets))
         text_lines = tuple(line for line, _ in expanded)
         blocks = tuple(_blocks(text_lines, [number for _, number in expanded], name, settings))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return Page(path, name, text, text_lines, blocks, settings)
+    return Page(path, name, text, text_lines, blocks, settings, meta)
 
 
 # --- front matter ------------------------------------------------------------------------------------------------
 
 
-def _front_matter(lines: list[str], name: str) -> tuple[Settings, list[str]]:
+def _front_matter(lines: list[str], name: str) -> tuple[Settings, dict[str, object], list[str]]:
     if lines[0].rstrip() != "---":
-        return Settings(), lines
+        return Settings(), {}, lines
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
     if end is None:
         raise PageError(name, 1, "the front matter is not closed with ---")
@@ -195,7 +208,7 @@ def _front_matter(lines: list[str], name: str) -> tuple[Settings, list[str]]:
         raise refuse("timeout", "a number of seconds")
     if not isinstance(given.get("jax", {}), dict):
         raise refuse("jax", "a mapping of jax configuration names to values")
-    return Settings(**given), [""] * (end + 1) + lines[end + 1 :]
+    return Settings(**given), meta, [""] * (end + 1) + lines[end + 1 :]
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
