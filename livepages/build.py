@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from livepages import jaxhost
+from livepages.course import read_course
 from livepages.engine import Engine
+from livepages.guide import Guide
 from livepages.outcome import Failure, Run, count, failures
 from livepages.page import Page
 
@@ -20,6 +22,7 @@ class Build:
         self.failures: list[Failure] = []
         self.unread: list[Failure] = []
         self.stale: list[Page] = []
+        self.guide = Guide(read_course(engine.project), engine.project.docs, {})
         self._pages: list[Page] = []
         self._runs: dict[str, Run] = {}
 
@@ -31,7 +34,8 @@ class Build:
             done: called for each of them when it has run.
         """
         self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
-        self.failures = list(self.unread)
+        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, {p.path: p for p in self._pages})
+        self.failures = [*self.unread, *self.guide.problems()]
         programs = [page for page in self._pages if page.program]
         runs = self.engine.kept(programs)
         self.stale = [page for page in programs if page.path not in runs]
@@ -49,7 +53,7 @@ class Build:
     def find(self, text: str) -> tuple[Page, Run, str] | None:
         """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
         text = _normal(text)
-        found = [(body, page) for page in self._pages if page.blocks and text.startswith(body := _normal(page.body))]
+        found = [(body, page) for page in self._pages if (body := _normal(page.body)) and text.startswith(body)]
         if not found:
             return None
         body, page = max(found, key=lambda pair: len(pair[0]))
@@ -57,8 +61,10 @@ class Build:
 
     def shown_as(self, text: str) -> object:
         """What decides how a page of this text is shown: equal for two builds that show it the same way."""
-        found = self.find(text)
-        return (text, *found[:2]) if found else (text, tuple(self.failures))
+        if found := self.find(text):
+            page, run, _ = found
+            return text, page, run, self.guide.decides(page)
+        return text, tuple(self.failures)
 
     @property
     def summary(self) -> str:

@@ -24,6 +24,7 @@ class Course:
     name: str
     description: str
     url: str  # where the site is published; empty where nobody has said
+    repository: str  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
     parts: tuple[Part, ...]
 
 
@@ -39,9 +40,11 @@ def read_course(project: Project) -> Course:
     """The course of a project.
 
     Raises:
-        ProjectError: ``mkdocs.yml`` is not there, is not YAML, or its `nav` is not two levels of pages.
+        ProjectError: ``mkdocs.yml`` is not YAML, or its `nav` has more than two levels.
     """
     file = project.root / "mkdocs.yml"
+    if not file.exists():
+        return Course("", "", "", "", ())
     try:
         site = yaml.load(file.read_text(encoding="utf-8"), _Loader)  # noqa: S506  (a SafeLoader)
     except (OSError, yaml.YAMLError) as error:
@@ -55,9 +58,5 @@ def read_course(project: Project) -> Course:
         if not all(isinstance(name, str) for name in names):
             raise ProjectError(f"{file}: nav: {title} has more than one level of pages")
         parts.append(Part(title, tuple(project.docs / name for name in names)))
-    return Course(
-        str(site.get("site_name", "")),
-        str(site.get("site_description", "")),
-        str(site.get("site_url") or ""),
-        tuple(parts),
-    )
+    name, description, url = (str(site.get(key) or "") for key in ("site_name", "site_description", "site_url"))
+    return Course(name, description, url, str((site.get("extra") or {}).get("repository") or ""), tuple(parts))

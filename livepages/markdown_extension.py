@@ -70,8 +70,9 @@ class _Show(Preprocessor):
         if found is None:
             return self._other(build, lines)
         self.page, run, rest = found
-        shown = render.page_lines(self.page, run, self.md.htmlStash.store)
-        stamp = self.md.htmlStash.store(render.stamp(run, versions())) if run.outcomes else ""
+        stash = self.md.htmlStash.store
+        shown = build.guide.lines(self.page, render.page_lines(self.page, run, versions(), stash), "", stash)
+        stamp = stash(render.stamp(run, versions())) if run.outcomes else ""
         return [*shown, "", stamp, "", *rest.split("\n")]
 
     def _other(self, build: Build, lines: list[str]) -> list[str]:

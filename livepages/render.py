@@ -5,8 +5,11 @@ The layout of source and result is markdown-exec's (`add_source`), and so are th
 
 import html
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
+from markdown.extensions.toc import slugify
 from markdown_exec import add_source
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -15,23 +18,71 @@ from pygments.lexers import get_lexer_by_name
 from livepages.outcome import ERR, Failure, Outcome, Raised, Run, count, judge
 from livepages.page import Block, Page
 
+SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
 
-def page_lines(page: Page, run: Run, stash: Callable[[str], str]) -> list[str]:
+
+def page_lines(page: Page, run: Run, versions: str, stash: Callable[[str], str]) -> list[str]:
     """The page's text with every Python fence replaced by its source and its result.
 
     Args:
         page: the page.
         run: what running it gave.
+        versions: of what ran it, in words.
         stash: takes HTML, gives the text that stands for it in Markdown.
     """
     outcomes = dict(zip((block.line for block in page.program), run.outcomes, strict=True))
+    ran_on = f"{versions}, {run.device}" if run.device else versions
     lines: list[str] = []
     at = 0
-    for block in page.blocks:
+    for block, anchor in zip(page.blocks, _anchors(page, outcomes), strict=True):
         lines += page.text[at : block.fence.start]
-        lines += _block_lines(block, outcomes.get(block.line), stash)
-        at = block.fence.end
+        notes, at = _notes(page, block)
+        lines += _block_lines(block, outcomes.get(block.line), notes, _Context(anchor, ran_on, stash))
     return [*lines, *page.text[at:]]
+
+
+@dataclass(frozen=True)
+class _Context:
+    anchor: str
+    ran_on: str
+    stash: Callable[[str], str]
+
+
+def _anchors(page: Page, outcomes: Mapping[int, Outcome]) -> list[str]:
+    """For each block, what a link to it ends with: its own id, or its section and its place among those shown there."""
+    places: Counter[str] = Counter()
+    section, fenced, at = "start", False, 0
+    anchors = []
+    for block in page.blocks:
+        for line in page.text[at : block.fence.start]:
+            fenced ^= bool(re.match(r"[> \t]*(```|~~~)", line))
+            if re.match(r"#{1,6} ", line) and not fenced:
+                section = slugify(re.sub(r"[`*]|\{.*\}$", "", line.lstrip("# ")), "-")
+        at = block.fence.end
+        places[section] += not _hidden(block, outcomes.get(block.line))
+        anchors.append(block.options.id or f"{section}.{places[section]}")
+    return anchors
+
+
+def _hidden(block: Block, outcome: Outcome | None) -> bool:
+    """Whether nothing of a block is shown."""
+    shown = outcome is None or outcome.output or outcome.figures or judge(block, outcome)
+    return block.options.source == "none" and not shown
+
+
+def _notes(page: Page, block: Block) -> tuple[list[str], int]:
+    """The list that explains a block's ``# (1)!``, which the theme looks for right after the source; where it ends."""
+    at = block.fence.end
+    if not re.search(r"#.*\(1\)", block.code):
+        return [], at
+    begin = next((n for n in range(at, len(page.text)) if page.text[n].strip()), at)
+    prefix = block.fence.prefix
+    if begin == len(page.text) or not re.match(re.escape(prefix) + r"1\. ", page.text[begin]):
+        return [], at
+    at = begin
+    while at < len(page.text) and re.match(re.escape(prefix) + r"(\d+\. | {4}|\s*$)", page.text[at]):
+        at += 1
+    return [line[len(prefix) :] for line in page.text[begin:at]], at
 
 
 def missing(page: Page, content: str) -> list[Failure]:
@@ -53,13 +104,16 @@ def _marker(block: Block) -> str:
     return f'data-live-line="{block.line}"'
 
 
-def _block_lines(block: Block, outcome: Outcome | None, stash: Callable[[str], str]) -> list[str]:
+def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], context: _Context) -> list[str]:
     options = block.options
-    if outcome and options.source == "none" and not (outcome.output or outcome.figures or judge(block, outcome)):
+    if _hidden(block, outcome):
         return []
-    shown = stash(_result(block, outcome)) if outcome else stash(_not_run(block, options.why))
+    stash = context.stash
+    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.why))
     if outcome and options.result == "markdown" and not judge(block, outcome):
         shown = f"{outcome.stdout}\n\n{shown}"
+    if notes:
+        shown = "\n".join([*notes, "", shown])
     if options.source != "none" or not block.runs:
         extra = {name: getattr(options, name) for name in ("title", "hl_lines", "linenums") if getattr(options, name)}
         shown = add_source(
@@ -70,15 +124,15 @@ def _block_lines(block: Block, outcome: Outcome | None, stash: Callable[[str], s
             tabs=("Source", "Result"),
             **extra,
         )
+    shown = stash(f'<div class="live-anchor" id="{html.escape(context.anchor)}"></div>') + "\n\n" + shown
     prefix = block.fence.prefix
     return [prefix + line if line or ">" in prefix else "" for line in ["", *shown.split("\n"), ""]]
 
 
-def _result(block: Block, outcome: Outcome) -> str:
+def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     options = block.options
-    anchor = f' id="{html.escape(options.id)}"' if options.id else ""
     if failure := judge(block, outcome):
-        return f'<div class="live-result"{anchor} {_marker(block)}>{_failure(failure)}</div>'
+        return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
     if outcome.skipped:
         return _not_run(block, outcome.skipped)
     parts = []
@@ -96,7 +150,8 @@ def _result(block: Block, outcome: Outcome) -> str:
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""
     silent = "" if content else " live-silent"
-    return f'<div class="live-result{silent}"{anchor} {_marker(block)}{volatile}>{content}{_small_print(outcome)}</div>'
+    small = _small_print(outcome, context)
+    return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{small}</div>'
 
 
 def _text(stream: str, text: str, block: Block) -> str:
@@ -105,27 +160,37 @@ def _text(stream: str, text: str, block: Block) -> str:
     if stream != ERR and block.options.result != "text":
         lexer = get_lexer_by_name(block.options.result, stripnl=False)
         body = highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
-    kind = "live-stderr" if stream == ERR else "live-stdout"
-    return f'<div class="highlight {kind}"><pre><code>{body}</code></pre></div>'
+    return _folded("live-stderr" if stream == ERR else "live-stdout", body)
+
+
+def _folded(kind: str, body: str) -> str:
+    """Output as HTML; of a long one, what comes after its first lines opens on demand."""
+    lines = body.split("\n")
+    more = ""
+    if len(lines) > LONG:
+        rest = "\n".join(lines[SHOWN:])
+        summary = f"{len(lines) - SHOWN} more lines"
+        more = f'<details class="live-more"><summary>{summary}</summary><pre><code>{rest}</code></pre></details>'
+        body = "\n".join(lines[:SHOWN])
+    return f'<div class="highlight {kind}"><pre><code>{body}</code></pre>{more}</div>'
 
 
 def _raised(raised: Raised) -> str:
     lead = html.escape(raised.type)
     message = html.escape(raised.message.strip())
-    text = f"<strong>{lead}</strong>{': ' if message else ''}{message}"
-    return (
-        f'<div class="highlight live-error"><pre><code>{text}</code></pre></div>'
+    return _folded("live-error", f"<strong>{lead}</strong>{': ' if message else ''}{message}") + (
         f'<details class="live-traceback"><summary>Traceback</summary>'
         f"<pre><code>{html.escape(raised.traceback)}</code></pre></details>"
     )
 
 
-def _small_print(outcome: Outcome) -> str:
+def _small_print(outcome: Outcome, context: _Context) -> str:
     time = f"{outcome.seconds:.1f} s" if outcome.seconds >= 0.1 else f"{outcome.seconds * 1e3:.0f} ms"
     counts = f"{count(outcome.traces, 'trace')}, {count(outcome.compiles, 'compile')}"
     return (
-        '<details class="live-small" data-search-exclude><summary>ran</summary>'
-        f"<span><span data-live-volatile>{time}</span>, {counts}</span></details>"
+        '<details class="live-small" data-search-exclude><summary>ran</summary><span>'
+        f"<span data-live-volatile>{time}</span>, {counts}; {html.escape(context.ran_on)}; "
+        f'<a href="#{html.escape(context.anchor)}">link to this block</a></span></details>'
     )
 
 

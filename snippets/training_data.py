@@ -7,6 +7,8 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 
+Data = tuple[jax.Array, jax.Array]  # images (n, 8, 8), labels (n,)
+
 # --8<-- [start:draw]
 FONT = """
 ### .#. ### ### #.# ### ### ### ### ###
@@ -17,7 +19,6 @@ FONT = """
 """.strip().splitlines()
 ROWS = [[[c == "#" for c in glyph] for glyph in row.split()] for row in FONT]
 GLYPHS = jnp.array(ROWS, jnp.float32).swapaxes(0, 1)  # (10, 5, 3)
-Data = tuple[jax.Array, jax.Array]  # images (n, 8, 8), labels (n,)
 
 @jax.jit(static_argnums=1)
 def draw(key: jax.Array, n: int) -> Data:
@@ -34,7 +35,7 @@ def draw(key: jax.Array, n: int) -> Data:
 def batch(data: Data, step: jax.Array | int) -> Data:
     """256 examples, chosen by the number of the step."""
     images, labels = data
-    key = jax.random.fold_in(jax.random.key(0), step)
+    key = jax.random.fold_in(jax.random.key(7), step)
     chosen = jax.random.randint(key, (256,), 0, len(labels))
     return images[chosen], labels[chosen]
 # --8<-- [end:batch]

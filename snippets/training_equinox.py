@@ -28,23 +28,19 @@ class MLP(eqx.Module):
 
     def __call__(self, image: jax.Array) -> jax.Array:
         return self.out(self.activation(self.hidden(image.ravel())))
-
-def loss(model: MLP, examples: Data) -> jax.Array:
-    images, labels = examples
-    losses = optax.softmax_cross_entropy_with_integer_labels
-    return losses(jax.vmap(model)(images), labels).mean()
 # --8<-- [end:model]
 
 
 # --8<-- [start:step]
+def loss(model: MLP, examples: Data) -> jax.Array:
+    images, labels = examples
+    losses = optax.softmax_cross_entropy_with_integer_labels
+    return losses(jax.vmap(model)(images), labels).mean()
+
 class State(NamedTuple):
     step: jax.Array
     model: MLP
     memory: optax.OptState
-
-def start(model: MLP) -> State:
-    arrays = eqx.filter(model, eqx.is_array)
-    return State(jnp.int32(0), model, optimizer.init(arrays))
 
 @eqx.filter_jit
 def step(state: State, data: Data) -> tuple[State, jax.Array]:
@@ -54,6 +50,13 @@ def step(state: State, data: Data) -> tuple[State, jax.Array]:
     model = eqx.apply_updates(state.model, updates)
     return State(state.step + 1, model, memory), value
 # --8<-- [end:step]
+
+
+# --8<-- [start:start]
+def start(model: MLP) -> State:
+    arrays = eqx.filter(model, eqx.is_array)
+    return State(jnp.int32(0), model, optimizer.init(arrays))
+# --8<-- [end:start]
 
 
 # --8<-- [start:load]

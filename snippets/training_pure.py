@@ -14,6 +14,7 @@ S = TypeVar("S")  # a training state, of any kind
 # --8<-- [start:model]
 Params = list[dict[str, jax.Array]]
 
+@jax.jit
 def init(key: jax.Array) -> Params:
     shapes = [(64, 64), (64, 10)]
     keys = jax.random.split(key, len(shapes))

@@ -1,0 +1,124 @@
+"""What helps a reader find their way: the line under a page's title, and the map of the whole course.
+
+Pages say in their front matter what they are about, and which pages to read before them::
+
+    description: "A sentence."
+    before: [express/arrays.md]
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from posixpath import relpath
+
+from livepages.course import Course
+from livepages.outcome import Failure
+from livepages.page import Page
+
+WORDS_A_MINUTE = 200
+BLOCKS_A_MINUTE = 4
+MAP = "<!-- live: course -->"
+
+
+@dataclass(frozen=True)
+class Guide:
+    """The pages of a course. Those that run nothing, and the home page, are about the course and no part of it."""
+
+    course: Course
+    docs: Path
+    pages: Mapping[Path, Page]
+
+    def problems(self) -> list[Failure]:
+        """A failure for each page to read first that is not a page."""
+        return [
+            Failure(page.name, line, line, f"before: {name} is not a page of {self.docs.name}")
+            for page in self.pages.values()
+            for name, line in _names(page)
+            if self.docs / name not in self.pages
+        ]
+
+    def decides(self, page: Page) -> object:
+        """What the page shows of other pages: equal for two guides that show the same on it."""
+        others = self.pages.values() if MAP in page.text else self._before(page)
+        return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others]
+
+    def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
+        """A page's lines with the line under its title, and with the map where the page wants it.
+
+        Args:
+            page: the page, whose `text` up to its first block is the beginning of `lines`.
+            lines: what is shown of the page so far.
+            updated: the day of its last change, in ISO form; empty if it is not known.
+            stash: takes HTML, gives the text that stands for it in Markdown.
+        """
+        lines = [new for line in lines for new in (self._map(page) if line == MAP else [line])]
+        if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
+            return lines
+        end = page.blocks[0].fence.start if page.blocks else len(page.text)
+        title = next((n for n, line in enumerate(page.text[:end]) if re.match(r"# \S", line)), None)
+        if title is None:
+            return lines
+        facts = self._facts(page, updated, stash)
+        masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]
+        return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
+
+    def _facts(self, page: Page, updated: str, stash: Callable[[str], str]) -> str:
+        facts = [f"{minutes(page)} minutes"]
+        if updated:
+            facts.append(f"changed {updated}")
+        if page.settings.devices > 1:
+            facts.append(f"on {page.settings.devices} virtual devices")
+        if first := self._before(page):
+            facts.append("read first: " + ", ".join(_link(page, other) for other in first))
+        if page.program:
+            stem = page.path.stem
+            forms = f'<a href="{stem}.py" download>script</a>, <a href="{stem}.ipynb" download>notebook</a>'
+            facts.append(f"take it with you: {stash(forms + self._colab(page))}")
+        return (
+            stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
+        )
+
+    def _colab(self, page: Page) -> str:
+        if not self.course.repository:
+            return ""
+        path = page.path.relative_to(self.docs).with_suffix("").as_posix()
+        notebook = f"{self.course.repository}/blob/notebooks/{path}/{page.path.stem}.ipynb"
+        return f', <a href="https://colab.research.google.com/github/{notebook}">Colab</a>'
+
+    def _before(self, page: Page) -> list[Page]:
+        return [self.pages[self.docs / name] for name, _ in _names(page) if self.docs / name in self.pages]
+
+    def _map(self, here: Page) -> list[str]:
+        lines = []
+        for part in self.course.parts:
+            pages = [self.pages[path] for path in part.pages if path in self.pages and self.pages[path].program]
+            if not part.title or not pages:
+                continue
+            total = sum(map(minutes, pages))
+            lines += ["", f"## {part.title}", "", f"{len(pages)} pages, {total} minutes.", ""]
+            for number, page in enumerate(pages, 1):
+                first = ", ".join(_link(here, other) for other in self._before(page))
+                after = f" After {first}." if first else ""
+                lines.append(f"{number}. **{_link(here, page)}** {page.description} *{minutes(page)} minutes.*{after}")
+        return [*lines, ""]
+
+
+def minutes(page: Page) -> int:
+    """How long reading takes: the prose at a usual pace, and every shown block a while of its own."""
+    inside = {line for block in page.blocks for line in range(block.fence.start, block.fence.end)}
+    words = sum(len(line.split()) for number, line in enumerate(page.text) if number not in inside)
+    shown = sum(block.options.source != "none" for block in page.blocks)
+    return max(1, round(words / WORDS_A_MINUTE + shown / BLOCKS_A_MINUTE))
+
+
+def _names(page: Page) -> list[tuple[str, int]]:
+    """The names of the pages to read first, each with its line."""
+    names = page.meta.get("before") or []
+    lines = page.source.splitlines()
+    line = next((number for number, text in enumerate(lines, 1) if text.startswith("before:")), 1)
+    return [(str(name), line) for name in (names if isinstance(names, list) else [names])]
+
+
+def _link(page: Page, other: Page) -> str:
+    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())})"

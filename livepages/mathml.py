@@ -1,0 +1,40 @@
+"""A Markdown extension that sets formulas as MathML, which browsers draw and read aloud without any script.
+
+``pymdownx.arithmatex`` (with `generic: true`) finds them, between dollar signs as in TeX; this turns them.
+"""
+
+import html
+import re
+
+from latex2mathml.converter import convert
+from markdown import Extension, Markdown
+from markdown.postprocessors import Postprocessor
+
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+class FormulaError(Exception):
+    """A formula that cannot be set; the message quotes it."""
+
+
+class MathMLExtension(Extension):
+    """Has no options."""
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (the name is Python-Markdown's)
+        """Register what turns formulas, after stashed HTML is back in place (30)."""
+        md.postprocessors.register(_Formulas(md), "livepages.mathml", 5)
+
+
+class _Formulas(Postprocessor):
+    def run(self, text: str) -> str:
+        return _FORMULA.sub(_mathml, text)
+
+
+def _mathml(formula: re.Match[str]) -> str:
+    tag, opening, tex = formula.groups()
+    tex = html.unescape(tex).strip()
+    try:
+        mathml = convert(tex, display="block" if opening == "[" else "inline")
+    except Exception as error:
+        raise FormulaError(f"the formula {tex!r} cannot be set: {type(error).__name__} {error}") from error
+    return f'<{tag} class="live-formula" data-search-exclude>{mathml}</{tag}>'
