@@ -13,7 +13,7 @@ from pathlib import Path
 from posixpath import relpath
 
 from livepages.course import Course
-from livepages.outcome import Failure
+from livepages.outcome import Failure, count
 from livepages.page import Page
 
 WORDS_A_MINUTE = 200
@@ -32,7 +32,7 @@ class Guide:
     def problems(self) -> list[Failure]:
         """A failure for each page to read first that is not a page."""
         return [
-            Failure(page.name, line, line, f"before: {name} is not a page of {self.docs.name}")
+            Failure(page.name, line, 0, f"before: {name} is not a page of {self.docs.name}")
             for page in self.pages.values()
             for name, line in _names(page)
             if self.docs / name not in self.pages
@@ -64,7 +64,7 @@ class Guide:
         return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
 
     def _facts(self, page: Page, updated: str, stash: Callable[[str], str]) -> str:
-        facts = [f"{minutes(page)} minutes"]
+        facts = [count(minutes(page), "minute")]
         if updated:
             facts.append(f"changed {updated}")
         if page.settings.devices > 1:
@@ -96,11 +96,13 @@ class Guide:
             if not part.title or not pages:
                 continue
             total = sum(map(minutes, pages))
-            lines += ["", f"## {part.title}", "", f"{len(pages)} pages, {total} minutes.", ""]
+            lines += ["", f"## {part.title}", "", f"{count(len(pages), 'page')}, {count(total, 'minute')}.", ""]
             for number, page in enumerate(pages, 1):
                 first = ", ".join(_link(here, other) for other in self._before(page))
                 after = f" After {first}." if first else ""
-                lines.append(f"{number}. **{_link(here, page)}** {page.description} *{minutes(page)} minutes.*{after}")
+                lines.append(
+                    f"{number}. **{_link(here, page)}** {page.description} *{count(minutes(page), 'minute')}.*{after}"
+                )
         return [*lines, ""]
 
 

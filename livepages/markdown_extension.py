@@ -84,7 +84,7 @@ class _Show(Preprocessor):
         if not unread:
             title = next((line for line in lines if line.strip()), "")
             message = f"the text that begins {title!r} is that of no page: something changed it before it was shown"
-            unread = [Failure(build.engine.project.name(build.engine.project.docs), 1, 1, message)]
+            unread = [Failure(build.engine.project.name(build.engine.project.docs), 1, 0, message)]
             self.report(unread)
         return [self.md.htmlStash.store(render.failures_shown(unread)), "", *lines]
 

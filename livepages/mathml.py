@@ -33,8 +33,12 @@ class _Formulas(Postprocessor):
 def _mathml(formula: re.Match[str]) -> str:
     tag, opening, tex = formula.groups()
     tex = html.unescape(tex).strip()
+    if len(re.findall(r"(?<!\\){", tex)) != len(re.findall(r"(?<!\\)}", tex)):
+        raise FormulaError(f"the formula {tex!r} has a brace too many or too few")
     try:
         mathml = convert(tex, display="block" if opening == "[" else "inline")
     except Exception as error:
-        raise FormulaError(f"the formula {tex!r} cannot be set: {type(error).__name__} {error}") from error
+        raise FormulaError(f"the formula {tex!r} cannot be set: {type(error).__name__}") from error
+    if unknown := re.search(r">(\\[A-Za-z]+)<", mathml):
+        raise FormulaError(f"the formula {tex!r} has a command that is not known: {unknown[1]}")
     return f'<{tag} class="live-formula" data-search-exclude>{mathml}</{tag}>'

@@ -77,16 +77,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Failure:
-    """A block that did not do what its page says, for people to read."""
+    """What a page says and does not do, for people to read."""
 
     page: str
     line: int  # of the failing statement
-    block: int  # of the block's fence
+    block: int  # of the block's fence; 0 where it is not about a block
     message: str
     detail: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.page}:{self.line}: block of line {self.block}: {self.message}"
+        block = f"block of line {self.block}: " if self.block else ""
+        text = f"{self.page}:{self.line}: {block}{self.message}"
         return f"{text}\n{_indent(self.detail)}" if self.detail else text
 
 

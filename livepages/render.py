@@ -72,17 +72,12 @@ def _hidden(block: Block, outcome: Outcome | None) -> bool:
 
 def _notes(page: Page, block: Block) -> tuple[list[str], int]:
     """The list that explains a block's ``# (1)!``, which the theme looks for right after the source; where it ends."""
-    at = block.fence.end
-    if not re.search(r"#.*\(1\)", block.code):
-        return [], at
-    begin = next((n for n in range(at, len(page.text)) if page.text[n].strip()), at)
-    prefix = block.fence.prefix
-    if begin == len(page.text) or not re.match(re.escape(prefix) + r"1\. ", page.text[begin]):
-        return [], at
-    at = begin
-    while at < len(page.text) and re.match(re.escape(prefix) + r"(\d+\. | {4}|\s*$)", page.text[at]):
-        at += 1
-    return [line[len(prefix) :] for line in page.text[begin:at]], at
+    inside = [line[len(block.fence.prefix) :] for line in page.text[block.fence.end :]]  # of the list, quote … it is in
+    blank = next((n for n, line in enumerate(inside) if line.strip()), 0)
+    if not re.search(r"#.*\(1\)", block.code) or not inside or not inside[blank].startswith("1. "):
+        return [], block.fence.end
+    length = next((n for n, line in enumerate(inside[blank:]) if not re.match(r"\d+\. | {4}|\s*$", line)), len(inside))
+    return inside[blank : blank + length], block.fence.end + blank + length
 
 
 def missing(page: Page, content: str) -> list[Failure]:

@@ -75,7 +75,7 @@ def main(address: str, count: int, index: int) -> None:
     look(rows)
     print("w:", fit(rows))
     if index == 1:
-        time.sleep(0.5)
+        time.sleep(1.0)
     start = time.perf_counter()
     fit(rows)
     if index == 0:

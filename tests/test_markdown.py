@@ -33,9 +33,9 @@ class Show:
         self._site = site
         self.failures: list[Failure] = []
 
-    def __call__(self, text: str, strict: bool = True, shown: str = "") -> str:
+    def __call__(self, text: str, strict: bool = True, shown: str = "", name: str = "page.md") -> str:
         """The HTML of `text` as a page; if `shown` is given, of that text, which is no page's."""
-        file = self._site.write("docs/page.md", text)
+        file = self._site.write(f"docs/{name}", text)
         build = Build(self._site.engine)
         build.begin(lambda pages: None, lambda page, run: None)
         use(build)
@@ -200,3 +200,64 @@ def test_the_build_fails_where_nothing_else_tells_of_failures(site: Site, monkey
         markdown.markdown(file.read_text(), extensions=EXTENSIONS)
     file.write_text("# T\n\n```python\nprint(2 + 3)\n```\n")
     assert "<code>5</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
+
+
+def test_every_block_has_an_address_that_prose_and_earlier_sections_do_not_move(show: Show) -> None:
+    block = "```python\nprint(1)\n```\n"
+    hidden = '```python source="none"\nx = 1\n```\n'
+    text = f"# T\n\n{block}\n## The `at` *part* {{ #at }}\n\n{hidden}\n{block}\n```bash\n# no heading\n```\n\n{block}"
+    html = show(text)
+    assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
+    assert re.findall(r'<a href="#([^"]+)">link', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
+    moved = show(f"# T\n\nMore words.\n\n{block}\n{block}" + text.partition(block)[2])
+    assert [anchor for anchor in re.findall(r'id="([^"]+\.\d)"', moved) if "part" in anchor] == [
+        "the-at-part.1",
+        "the-at-part.2",
+    ]
+
+
+def test_an_id_of_the_block_is_its_address(show: Show) -> None:
+    html = show('```python id="mine"\nprint(1)\n```\n')
+    assert 'id="mine"' in html and '<a href="#mine">' in html
+
+
+def test_sections_of_the_same_title_share_no_address(show: Show) -> None:
+    html = show("# T\n\n" + "## Same\n\n```python\nprint(1)\n```\n\n" * 2)
+    assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["same.1", "same.2"]
+
+
+@pytest.mark.parametrize(("lines", "folded"), [(20, 0), (21, 9)])
+def test_long_output_folds(show: Show, lines: int, folded: int) -> None:
+    html = show(f"```python\nfor n in range({lines}):\n    print(f'line {{n}}.')\n```\n")
+    shown, _, rest = html.partition('<details class="live-more">')
+    assert len(re.findall(r"line \d+\.", shown)) == lines - folded
+    assert len(re.findall(r"line \d+\.", rest)) == folded and (f"{folded} more lines" in rest) == bool(folded)
+
+
+def test_a_long_result_in_colors_folds_between_lines(show: Show) -> None:
+    html = show('```python result="python"\nprint("\'\'\'" + "\\n".join(map(str, range(30))) + "\'\'\'")\n```\n')
+    shown = html.partition("live-stdout")[2].partition("</pre>")[0]
+    assert shown.count("<span") == shown.count("</span>")
+
+
+def test_the_notes_of_a_block_come_before_its_result(show: Show) -> None:
+    text = (
+        "```python\nx = 1  # (1)!\nprint('out' + 'put')\n```\n\n1. A note,\n    of two lines.\n2. Another.\n\nAfter.\n"
+    )
+    html = show(text)
+    order = ["(1)!", "<ol>", "A note", "Another", ">output<", "After."]
+    assert sorted(order, key=html.index) == order
+    quoted = show("".join(f"> {line}\n" for line in text.splitlines()))
+    assert sorted(order, key=quoted.index) == order
+
+
+def test_a_list_after_a_block_without_notes_stays_where_it_is(show: Show) -> None:
+    html = show("```python\nprint('out' + 'put')\n```\n\n1. First.\n")
+    assert html.index(">output<") < html.index("<ol>")
+
+
+def test_the_small_print_says_what_the_block_ran_on(show: Show) -> None:
+    small = words(show("```python\nimport jax\n_ = jax.jit(lambda x: x + 1)(1.0)\n```\n").partition("live-small")[2])
+    assert re.search(r"\d+ ms|\d\.\d s", small) and re.search(
+        r"\d traces?, 1 compile; jax \d[\d.]+, Python 3\.\d+", small
+    )

@@ -1,0 +1,137 @@
+"""The line under a title and the map of the course; formulas."""
+
+import re
+
+import markdown
+import pytest
+
+from livepages.build import Build
+from livepages.course import read_course
+from livepages.guide import minutes
+from livepages.mathml import FormulaError
+from livepages.project import ProjectError
+from tests.conftest import Site
+from tests.test_markdown import Show, show
+
+__all__ = ["show"]  # the fixture
+
+NAV = """\
+site_name: Course
+extra: {repository: !ENV [NO_SUCH_VARIABLE, "%s"]}
+theme: {icon: !!python/name:material.icon ""}
+nav:
+  - Home: index.md
+  - One: [one/first.md, one/second.md]
+  - Find: [map.md]
+"""
+BLOCK = "```python\nprint(1)\n```\n"
+
+
+def a_course(site: Site, repository: str = "") -> None:
+    site.write("mkdocs.yml", NAV % repository)
+    site.write("docs/index.md", f"# Home\n\n{BLOCK}")
+    site.write("docs/one/first.md", f"---\ndescription: About it.\ndevices: 4\n---\n\n# The first\n\n{BLOCK}")
+    site.write("docs/one/second.md", f"---\nbefore: [one/first.md]\n---\n\n# The second\n\nText.\n\n{BLOCK}")
+    site.write("docs/map.md", "# Map\n\n<!-- live: course -->\n\nThe end.\n")
+
+
+def shown(site: Site, show: Show, name: str) -> str:
+    return show((site.root / "docs" / name).read_text(), name=name)
+
+
+def test_the_line_under_a_title(site: Site, show: Show) -> None:
+    a_course(site, "owner/name")
+    html = shown(site, show, "one/second.md")
+    line = html.partition("</h1>")[2].partition("</div>")[0]
+    assert "1 minute<" in line and '<a href="first.md">The first</a>' in line
+    assert '<a href="second.py" download>' in line and '<a href="second.ipynb" download>' in line
+    assert "github/owner/name/blob/notebooks/one/second/second.ipynb" in line
+    assert html.index("live-masthead") < html.index("Text.")
+    assert "on 4 virtual devices" in shown(site, show, "one/first.md")
+
+
+def test_no_colab_without_a_repository(site: Site, show: Show) -> None:
+    a_course(site)
+    assert "olab" not in shown(site, show, "one/second.md")
+
+
+@pytest.mark.parametrize("name", ["index.md", "map.md"])
+def test_pages_about_the_course_have_no_such_line(site: Site, show: Show, name: str) -> None:
+    a_course(site)
+    assert "live-masthead" not in shown(site, show, name)
+
+
+def test_the_map_names_every_page_in_order(site: Site, show: Show) -> None:
+    a_course(site)
+    html = shown(site, show, "map.md")
+    assert re.findall(r'href="([^"]+)"', html) == ["one/first.md", "one/second.md", "one/first.md"]
+    assert "About it." in html and "2 pages, 2 minutes" in html and "The end." in html and "Find" not in html
+
+
+def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> None:
+    a_course(site)
+    site.write("docs/one/second.md", f"---\ntags: [a]\nbefore: one/thrid.md\n---\n\n# The second\n\n{BLOCK}")
+    build = Build(site.engine)
+    build.begin(lambda pages: None, lambda page, run: None)
+    assert [str(failure) for failure in build.failures] == [
+        "docs/one/second.md:3: before: one/thrid.md is not a page of docs"
+    ]
+
+
+def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None:
+    a_course(site)
+
+    def decided(name: str) -> object:
+        build = Build(site.engine)
+        build.begin(lambda pages: None, lambda page, run: None)
+        return build.shown_as((site.root / "docs" / name).read_text().rpartition("---\n")[2])
+
+    before = {name: decided(name) for name in ("map.md", "one/second.md", "index.md")}
+    first = site.root / "docs/one/first.md"
+    first.write_text(first.read_text().replace("# The first", "# Another title"))
+    assert [name for name, was in before.items() if decided(name) != was] == ["map.md", "one/second.md"]
+
+
+def test_reading_time_counts_words_and_blocks(site: Site) -> None:
+    few = site.read(site.write("docs/few.md", "# A\n\n" + "word " * 400 + "\n\n" + BLOCK))
+    assert minutes(few) == 2
+    assert minutes(site.read(site.write("docs/many.md", "# A\n\n" + "word " * 400 + ("\n\n" + BLOCK) * 12))) == 5
+
+
+def test_a_course_that_cannot_be_read(site: Site) -> None:
+    site.write("mkdocs.yml", "nav:\n  - A:\n      - B: [deep.md]\n")
+    with pytest.raises(ProjectError, match=r"mkdocs\.yml: nav: A has more than one level"):
+        read_course(site.project)
+    site.write("mkdocs.yml", "nav: [")
+    with pytest.raises(ProjectError, match=r"mkdocs\.yml"):
+        read_course(site.project)
+
+
+def formulas(text: str) -> str:
+    return markdown.markdown(
+        text,
+        extensions=["pymdownx.arithmatex", "livepages.mathml"],
+        extension_configs={"pymdownx.arithmatex": {"generic": True}},
+    )
+
+
+def test_formulas_become_mathml() -> None:
+    html = formulas("A cost of $5, and $x < y^2$ in a line.\n\n$$\n\\frac{a}{b}\n$$\n")
+    assert "A cost of $5" in html and "<msup><mi>y</mi><mn>2</mn></msup>" in html and "<mo>&#x0003C;</mo>" in html
+    assert '<div class="live-formula" data-search-exclude><math' in html and 'display="block"' in html
+    assert "arithmatex" not in html
+
+
+@pytest.mark.parametrize(
+    ("tex", "why"),
+    [
+        (r"\frac{a", "brace"),
+        (r"a \} }", "brace"),
+        (r"\left( a", "ExtraLeft"),
+        (r"\nosuch a", r"known: \\nosuch"),
+        ("x_", "Missing"),
+    ],
+)
+def test_a_formula_that_cannot_be_set_is_quoted(tex: str, why: str) -> None:
+    with pytest.raises(FormulaError, match=re.escape(repr(tex)) + ".*" + why):
+        formulas(f"See ${tex}$.")
