@@ -5,7 +5,9 @@ brings the pages up to date beforehand, all at once (`livepages.mkdocs_plugin`);
 """
 
 import re
+from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from xml.etree.ElementTree import Element
 
 from markdown import Extension, Markdown
@@ -30,7 +32,19 @@ class ShownError(Exception):
 
 def _own_build() -> Build:
     """A build for programs that know nothing of it: a failure ends the conversion."""
-    build = Build(Engine(find_project(Path.cwd())))
+    project = find_project(Path.cwd())
+    files = [*project.page_paths(), *sorted(project.snippets.rglob("*")), project.root / "pyproject.toml"]
+    with _one_at_a_time:
+        return _built(project.root, tuple((file, file.stat().st_mtime_ns) for file in files))
+
+
+_one_at_a_time = Lock()
+
+
+@lru_cache(maxsize=1)
+def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
+    """The build of these files, which serves all pages until one changes."""
+    build = Build(Engine(find_project(root)))
     try:
         build.begin(lambda pages: None, lambda page, run: None)
     finally:

@@ -202,6 +202,28 @@ def test_the_build_fails_where_nothing_else_tells_of_failures(site: Site, monkey
     assert "<code>5</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
 
 
+def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [site.write(f"docs/{n}.md", f"# T{n}\n\n```python\nprint({n})\n```\n") for n in range(3)]
+    begun: list[Build] = []
+    begin = Build.begin
+
+    def counted(build: Build, *tell: Any) -> None:
+        begun.append(build)
+        begin(build, *tell)
+
+    monkeypatch.setattr(Build, "begin", counted)
+    monkeypatch.chdir(site.root)
+    use(None)
+    for number, file in enumerate(files):
+        assert f"<code>{number}</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
+    assert len(begun) == 1
+    site.write("snippets/module.py", "x = 1\n")
+    markdown.markdown(files[0].read_text(), extensions=EXTENSIONS)
+    assert len(begun) == 2
+
+
 def test_every_block_has_an_address_that_prose_and_earlier_sections_do_not_move(show: Show) -> None:
     block = "```python\nprint(1)\n```\n"
     hidden = '```python source="none"\nx = 1\n```\n'

@@ -1,0 +1,38 @@
+"""The Markdown extensions are enough for Zensical, which runs no MkDocs plugin: same sources, same outputs."""
+
+import subprocess
+import sys
+
+from tests.conftest import Site
+
+CONFIG = """\
+site_name: Course
+theme: {name: material}
+plugins: [search, livepages]
+markdown_extensions: [attr_list, md_in_html, pymdownx.highlight, pymdownx.superfences, livepages, livepages.mathml]
+nav:
+  - Home: index.md
+  - One: [one.md]
+"""
+
+
+def build(site: Site, code: str) -> subprocess.CompletedProcess[str]:
+    """Zensical's build of a site with a page of one block."""
+    site.write("mkdocs.yml", CONFIG)
+    site.write("docs/index.md", "# Home\n\nText.\n")
+    site.write("docs/one.md", f"# One\n\n```python\n{code}\n```\n")
+    command = [sys.executable, "-m", "zensical", "build"]
+    return subprocess.run(command, cwd=site.root, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_pages_are_built_with_their_outputs(site: Site) -> None:
+    done = build(site, "print('out' + 'put')")
+    html = (site.root / "site/one/index.html").read_text()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "<code>output</code>" in html and "live-masthead" in html and "live-stamp" in html
+
+
+def test_a_failing_block_ends_the_build_with_page_and_line(site: Site) -> None:
+    done = build(site, "x = 1\ny = no_such_name")
+    assert done.returncode != 0
+    assert "docs/one.md:5: block of line 3: raised NameError" in done.stdout + done.stderr
