@@ -6,7 +6,6 @@ Pages say in their front matter what they are about, and which pages to read bef
     before: [express/arrays.md]
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,9 +54,8 @@ class Guide:
         lines = [new for line in lines for new in (self._map(page) if line == MAP else [line])]
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
             return lines
-        end = page.blocks[0].fence.start if page.blocks else len(page.text)
-        title = next((n for n, line in enumerate(page.text[:end]) if re.match(r"# \S", line)), None)
-        if title is None:
+        title = next((section.start for section in page.sections if section.level == 1), len(page.text))
+        if title > page.program[0].fence.start:
             return lines
         facts = self._facts(page, updated, stash)
         masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]

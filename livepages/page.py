@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 import yaml
+from markdown.extensions.toc import slugify, unique
 from pytest_codeblocks import CodeBlock, extract_from_buffer
 
 from livepages.fences import PYTHON, Fence, LineError, expand, find_fences, plain
@@ -92,6 +93,16 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    start: int  # the heading's place in the page's text
+    level: int
+    title: str  # as Markdown
+    anchor: str  # as Python-Markdown's table of contents makes it
+
+
+@dataclass(frozen=True)
 class Page:
     """One Markdown file, read as a program."""
 
@@ -103,11 +114,27 @@ class Page:
     settings: Settings
     meta: Mapping[str, object]  # the front matter
 
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The headings, in order."""
+        found: list[Section] = []
+        anchors: set[str] = set()
+        fence = ""
+        for number, line in enumerate(self.text):
+            if marker := re.match(r"[> \t]*(`{3,}|~{3,})", line):
+                fence = fence if fence and not marker[1].startswith(fence) else "" if fence else marker[1]
+            heading = re.fullmatch(r"(#{1,6}) (.+?)\s*(?:\{([^}]*)\})?", line)
+            if heading and not fence:
+                title = heading[2].strip()
+                own = re.search(r"#([\w.-]+)", heading[3] or "")
+                anchor = own[1] if own else unique(slugify(re.sub(r"[`*]|\]\([^)]*\)", "", title), "-"), anchors)
+                found.append(Section(number, len(heading[1]), title, anchor))
+        return tuple(found)
+
     @property
     def title(self) -> str:
         """The title of the front matter, else the first heading, else the file's name."""
-        fences = {line for block in self.blocks for line in range(block.fence.start, block.fence.end)}
-        headings = (line[2:].strip() for n, line in enumerate(self.text) if line.startswith("# ") and n not in fences)
+        headings = (section.title for section in self.sections if section.level == 1)
         return str(self.meta.get("title") or next(headings, self.path.stem))
 
     @property

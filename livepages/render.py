@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from markdown.extensions.toc import slugify
 from markdown_exec import add_source
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
@@ -51,14 +50,10 @@ class _Context:
 def _anchors(page: Page, outcomes: Mapping[int, Outcome]) -> list[str]:
     """For each block, what a link to it ends with: its own id, or its section and its place among those shown there."""
     places: Counter[str] = Counter()
-    section, fenced, at = "start", False, 0
     anchors = []
     for block in page.blocks:
-        for line in page.text[at : block.fence.start]:
-            fenced ^= bool(re.match(r"[> \t]*(```|~~~)", line))
-            if re.match(r"#{1,6} ", line) and not fenced:
-                section = slugify(re.sub(r"[`*]|\{.*\}$", "", line.lstrip("# ")), "-")
-        at = block.fence.end
+        above = [section.anchor for section in page.sections if section.start < block.fence.start]
+        section = above[-1] if above else "start"
         places[section] += not _hidden(block, outcomes.get(block.line))
         anchors.append(block.options.id or f"{section}.{places[section]}")
     return anchors

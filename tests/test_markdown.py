@@ -227,7 +227,7 @@ def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
 def test_every_block_has_an_address_that_prose_and_earlier_sections_do_not_move(show: Show) -> None:
     block = "```python\nprint(1)\n```\n"
     hidden = '```python source="none"\nx = 1\n```\n'
-    text = f"# T\n\n{block}\n## The `at` *part* {{ #at }}\n\n{hidden}\n{block}\n```bash\n# no heading\n```\n\n{block}"
+    text = f"# T\n\n{block}\n## The `at` *part*\n\n{hidden}\n{block}\n```bash\n# no heading\n```\n\n{block}"
     html = show(text)
     assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
     assert re.findall(r'<a href="#([^"]+)">link', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
@@ -245,7 +245,7 @@ def test_an_id_of_the_block_is_its_address(show: Show) -> None:
 
 def test_sections_of_the_same_title_share_no_address(show: Show) -> None:
     html = show("# T\n\n" + "## Same\n\n```python\nprint(1)\n```\n\n" * 2)
-    assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["same.1", "same.2"]
+    assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["same.1", "same_1.1"]
 
 
 @pytest.mark.parametrize(("lines", "folded"), [(20, 0), (21, 9)])

@@ -1,8 +1,10 @@
 """One parser: what it takes as a block, what it refuses, and what the key of a block covers."""
 
+import re
 from pathlib import Path
 
 import pytest
+from markdown import Markdown
 
 from livepages.page import Page, PageError, parse, read_page
 
@@ -213,3 +215,16 @@ def test_the_key_of_a_block_covers_the_code_up_to_it_and_no_more() -> None:
     before, after = page(BASE).blocks, page(BASE.replace("b = 2", "b = 3")).blocks
     assert before[0].key == after[0].key
     assert before[1].key != after[1].key
+
+
+def test_sections_are_where_the_table_of_contents_has_them() -> None:
+    text = (
+        "---\ntitle: Other\n---\n\n# The `at` *part*\n\n```bash\n# no heading\n```\n\n## Same\n\n## Same\n\n"
+        "### Link to [jit](jit.md) { #mine .x }\n\n````text\n```\n## none\n```\n````\n\n## C++ & `jnp.dot`: 2\n"
+    )
+    whole = page(text)
+    html = Markdown(extensions=["toc", "attr_list", "pymdownx.superfences"]).convert(whole.body)
+    ids = re.findall(r'<h(\d) (?:class="x" )?id="([^"]+)"', html)
+    assert [(str(section.level), section.anchor) for section in whole.sections] == ids and len(ids) == 5
+    assert all(whole.text[section.start].startswith("#") for section in whole.sections)
+    assert whole.title == "Other" and page(text.replace("title", "name")).title == "The `at` *part*"
