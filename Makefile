@@ -16,13 +16,14 @@ UV := .venv-lock/bin/uv
 export NO_MKDOCS_2_WARNING = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help serve site test bench lock clean
+.PHONY: help serve site test bench audit lock clean
 
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
 	@echo "make site    build the site into site/"
 	@echo "make test    check the code, run all tests and all pages, build the site"
 	@echo "make bench   measure the speed of building and serving"
+	@echo "make audit   look at the built site as readers do: requests, accessibility, bytes, search, Lighthouse"
 	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
 	@echo "make clean   delete everything that the others made"
 
@@ -43,6 +44,9 @@ test: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/build_speed.py
 	$(BIN)/python benchmarks/serve_speed.py
+
+audit: $(READY)
+	$(BIN)/python -m benchmarks.audit
 
 $(READY): $(LOCK) pyproject.toml
 	$(if $(VERSION),,$(error $(NO_PYTHON)))

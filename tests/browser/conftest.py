@@ -1,0 +1,63 @@
+"""What the browser tests share: the site, built once for all processes; a host for it; a browser."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.browser import reader
+from tests.browser.reader import View, Visit
+
+expect.set_options(timeout=20_000)  # milliseconds; this machine may be busy
+
+
+@pytest.fixture(scope="package")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built site."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    site = shared / "site"
+    with (shared / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not site.exists():
+            reader.build(site)
+    return site
+
+
+@pytest.fixture(scope="package")
+def host(folder: Path) -> Iterator[str]:
+    """The address of the site."""
+    with reader.serve(folder) as base:
+        yield base
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    if reader.CHROMIUM is None:
+        absent = "there is no Chromium: neither chromium, chromium-browser nor google-chrome is a command"
+        pytest.fail(absent) if os.environ.get("LIVE_BROWSER") == "required" else pytest.skip(absent)
+    with sync_playwright() as playwright:
+        browser = reader.launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
+    """Opens pages in fresh profiles; at the end, none of them may have asked another host or complained."""
+    visits = []
+
+    def go(url: str = "", view: View = reader.VIEWS[0], **options: Any) -> Visit:
+        visits.append(Visit(view.open(browser, **options), host))
+        return visits[-1].go(url)
+
+    yield go
+    for visit in visits:
+        visit.page.context.close()
+    assert not [url for visit in visits for url in visit.foreign]
+    assert not [complaint for visit in visits for complaint in visit.complaints]

@@ -1,0 +1,209 @@
+"""A reader's side of the site: built, served as static hosts do, opened in Chromium, looked at by axe."""
+
+import gzip
+import mimetypes
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request
+
+ROOT = Path(__file__).parents[2]
+ADDRESS = "http://127.0.0.1/"  # that the site is built for
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    "--no-sandbox",  # which Chromium has none of for root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+TEXT, FIGURES = 80 * 1024, 160 * 1024  # bytes that the first load of a page without or with figures may take
+WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+
+
+@dataclass(frozen=True)
+class View:
+    """One way to look at a page."""
+
+    scheme: Literal["light", "dark"]
+    width: int
+
+    def __str__(self) -> str:
+        return f"{self.scheme}, {self.width} px"
+
+    def open(self, browser: Browser, **options: Any) -> BrowserContext:
+        """A fresh profile of the browser that looks at pages this way."""
+        viewport: Any = {"width": self.width, "height": 844 if self.width < 600 else 900}
+        return browser.new_context(color_scheme=self.scheme, viewport=viewport, reduced_motion="reduce", **options)
+
+
+VIEWS = (View("light", 1280), View("dark", 390), View("dark", 1280), View("light", 390))
+
+
+# --- the site, and a host for it ----------------------------------------------------------------------------------
+
+
+def build(folder: Path) -> None:
+    """Build the site into a folder, strictly; what has run and has not changed is not run again.
+
+    Raises:
+        RuntimeError: the build failed; the message is what it said.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "SITE_URL": ADDRESS, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the site was not built:\n{done.stderr}")
+
+
+def urls(folder: Path) -> list[str]:
+    """Every page of a built site, as its address below the root."""
+    files = (file.relative_to(folder).as_posix() for file in folder.rglob("*.html"))
+    return sorted(name.removesuffix("index.html") for name in files)
+
+
+@cache
+def _compressed(file: Path, address: str) -> bytes:
+    content = file.read_bytes()
+    if file.name == "sitemap.xml":  # by which the theme knows which addresses it may go to without a reload
+        content = content.replace(ADDRESS.encode(), address.encode())
+    return gzip.compress(content, mtime=0)
+
+
+class _Host(ThreadingHTTPServer):
+    """Serves a folder on any free port."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.folder, self.address = folder, f"http://127.0.0.1:{self.server_port}/"
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """Compresses text, lets it be kept for ten minutes, and has a page for what it has not, as static hosts do."""
+
+    protocol_version = "HTTP/1.1"
+    server: _Host
+
+    def do_GET(self) -> None:  # noqa: N802  (the name is http.server's)
+        folder = self.server.folder
+        file = folder / self.path.partition("?")[0].strip("/")
+        if file.is_dir():
+            file /= "index.html"
+        found = file.is_file()
+        if not found:
+            file = folder / "404.html"
+        kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        text = kind.startswith("text/") or kind.rpartition("/")[2] in ("javascript", "json", "xml")
+        content = _compressed(file, self.server.address) if text else file.read_bytes()
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8" if text else kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "max-age=600")
+        if text:
+            self.send_header("Content-Encoding", "gzip")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """A host for a built site; gives its address, which ends with a slash."""
+    server = _Host(folder)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.address
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+# --- the browser --------------------------------------------------------------------------------------------------
+
+
+def launch(playwright: Playwright) -> Browser:
+    """The Chromium of this machine."""
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+
+class Visit:
+    """A page of the site in a browser; keeps what the browser complains about and whom it asks."""
+
+    def __init__(self, context: BrowserContext, base: str) -> None:
+        self.page: Page = context.new_page()
+        self.base = base
+        self.requests: list[Request] = []
+        self.complaints: list[str] = []
+        self.page.on("request", self._asked)
+        self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        self.page.on(
+            "console", lambda said: self.complaints.append(f"console: {said.text}") if said.type == "error" else None
+        )
+
+    def _asked(self, request: Request) -> None:
+        self.requests.append(request)
+
+    @property
+    def foreign(self) -> list[str]:
+        """The requests to anybody but the site's own host."""
+        return [r.url for r in self.requests if not r.url.startswith((self.base, "data:", "blob:"))]
+
+    @property
+    def size(self) -> int:
+        """The bytes received over the wire so far, without search, which no reader waits for."""
+        return sum(
+            sum(request.sizes()[part] for part in ("responseHeadersSize", "responseBodySize"))
+            for request in self.requests
+            if "search" not in request.url.removeprefix(self.base)
+        )
+
+    def go(self, url: str = "") -> "Visit":
+        """Open a page of the site, and wait until everything that it asks for has come."""
+        self.page.goto(self.base + url, wait_until="networkidle")
+        return self
+
+    def unfold(self) -> None:
+        """Open everything that is folded, and let the theme see all code, which it sets up when it is in view."""
+        page = self.page
+        page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+        before = page.viewport_size
+        assert before
+        height = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": before["width"], "height": height})
+        page.locator("pre:not(:has(> nav)) > code").last.wait_for(state="detached")
+        page.set_viewport_size(before)
+
+    def violations(self) -> list[str]:
+        """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why."""
+        self.unfold()
+        options = {"runOnly": list(WCAG), "resultTypes": ["violations"], "preload": False}
+        return [
+            f"{violation['id']} ({violation['impact']}): {violation['help']}\n"
+            + "\n".join(f"  {' '.join(map(str, node['target']))}\n    {_why(node)}" for node in violation["nodes"])
+            for violation in Axe().run(self.page, options=options).response["violations"]
+        ]
+
+
+def _why(node: dict[str, Any]) -> str:
+    return "; ".join(check["message"] for check in [*node["any"], *node["all"], *node["none"]])

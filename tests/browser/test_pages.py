@@ -1,0 +1,60 @@
+"""What holds for every page of the built site, in a real browser."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from livepages.project import find_project
+from tests.browser import reader
+from tests.browser.reader import VIEWS, View, Visit
+
+DOCS = find_project(Path(__file__)).docs
+PAGES = sorted(
+    [file.relative_to(DOCS).as_posix().removesuffix("index.md").replace(".md", "/") for file in DOCS.rglob("*.md")]
+    + ["404.html"]
+)
+SAMPLE = ("", "express/vmap/", "scale/eight-devices/")
+# Each page in one view, in turn; a sample in all of them.
+LOOKS = sorted(
+    {(url, VIEWS[n % len(VIEWS)]) for n, url in enumerate(PAGES)} | {(url, view) for url in SAMPLE for view in VIEWS},
+    key=str,
+)
+
+
+def test_these_are_all_pages(folder: Path) -> None:
+    assert reader.urls(folder) == PAGES
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_a_page_asks_nobody_else_and_loads_fast(url: str, visit: Callable[..., Visit]) -> None:
+    """That it asks nobody else, and that there are no errors, the fixture checks."""
+    seen = visit(url)
+    policy = seen.page.locator("meta[http-equiv='Content-Security-Policy']").get_attribute("content")
+    assert policy and policy.startswith("default-src 'self'")
+    figures = seen.page.locator(".live-figure").count()
+    assert seen.size <= (reader.FIGURES if figures else reader.TEXT)
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_a_page_does_not_scroll_sideways(url: str, visit: Callable[..., Visit]) -> None:
+    page = visit(url, View("light", 320)).page
+    for width in (320, 390, 768):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("url", PAGES)
+def test_a_page_needs_no_javascript(url: str, visit: Callable[..., Visit]) -> None:
+    page = visit(url, java_script_enabled=False).page
+    for details in page.locator("article details").all():
+        details.evaluate("details => details.open = true")
+    shown = page.locator("article :is(h1, h2, p, pre > code, .live-result:not(.live-silent), .live-figure svg)")
+    hidden = shown.evaluate_all("found => found.filter(part => !part.checkVisibility()).map(part => part.outerHTML)")
+    assert shown.count() and not hidden
+
+
+@pytest.mark.parametrize(("url", "view"), LOOKS, ids=str)
+def test_axe_finds_nothing(url: str, view: View, visit: Callable[..., Visit]) -> None:
+    found = visit(url, view).violations()
+    assert not found, f"/{url} in {view}:\n" + "\n".join(found)

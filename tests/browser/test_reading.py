@@ -1,0 +1,177 @@
+"""How readers use the site: search, dark mode, copying, the keyboard, deep links, print, and going from page to page."""
+
+import html
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from livepages.page import Block, read_page
+from livepages.project import find_project
+from tests.browser.reader import View, Visit
+
+Open = Callable[..., Visit]
+PROJECT = find_project(Path(__file__))
+VMAP = "express/vmap/"
+CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
+
+
+def blocks(url: str) -> list[Block]:
+    """The blocks of a page whose source a reader sees."""
+    path = PROJECT.docs / f"{url.rstrip('/')}.md"
+    page = read_page(path, PROJECT.snippets, PROJECT.name(path))
+    return [block for block in page.blocks if block.options.source != "none"]
+
+
+def expect_scheme(page: Page, scheme: str) -> None:
+    expect(page.locator("body")).to_have_attribute("data-md-color-scheme", scheme)
+
+
+# --- search ---------------------------------------------------------------------------------------------------------
+
+
+def search(page: Page, words: str) -> Locator:
+    """The links to what a search finds, the best first."""
+    page.keyboard.press("/")
+    field = page.locator(".md-search__input")
+    expect(field).to_be_focused()
+    field.fill(words)
+    field.press("End")
+    results = page.locator(".md-search-result__item > a:first-child")
+    expect(page.locator(".md-search-result__meta")).to_contain_text("matching document")
+    expect(results.first).to_be_visible()
+    return results
+
+
+@pytest.mark.parametrize("symbol", ["jax.vmap", "at", "block_until_ready"])
+def test_search_finds_a_symbol(symbol: str, visit: Open, folder: Path) -> None:
+    found = search(visit().page, symbol).first.get_attribute("href") or ""
+    file = folder / re.sub(r"^https?://[^/]*/|[?#].*", "", found) / "index.html"
+    assert symbol in text(file.read_text())
+
+
+def text(source: str) -> str:
+    """What a reader sees of HTML."""
+    return html.unescape(re.sub(r"<[^>]+>", "", source))
+
+
+def errors(folder: Path) -> dict[str, list[str]]:
+    """The messages of each type of error that pages show."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(folder.rglob("index.html")):
+        shown = re.findall(r'live-error"><pre><code><strong>(.*?)</strong>: (.*?)</code>', file.read_text(), re.DOTALL)
+        for kind, message in shown:
+            found.setdefault(kind, []).append(text(message))
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("kind", ["TracerBoolConversionError", "UnexpectedTracerError", "TypeError", "ValueError"])
+def test_search_finds_a_pasted_error(kind: str, whole: bool, visit: Open, folder: Path) -> None:
+    message = errors(folder)[kind][0]
+    pasted = f"{kind}: {message}" if whole else message.partition("\n")[0][:60]
+    found = search(visit().page, pasted).first.get_attribute("href") or ""
+    file = folder / re.sub(r"^https?://[^/]*/|[?#].*", "", found) / "index.html"
+    assert message.partition("\n")[0] in text(file.read_text())
+
+
+# --- dark mode --------------------------------------------------------------------------------------------------------
+
+
+def test_dark_mode_by_click_is_kept(visit: Open) -> None:
+    page = visit(VMAP).page
+    expect_scheme(page, "default")
+    for choice in (1, 2):  # from the system's, to light, to dark
+        page.locator(f"label[for=__palette_{choice}]").click()
+    expect_scheme(page, "slate")
+    page.reload()
+    expect_scheme(page, "slate")
+
+
+def test_dark_mode_follows_the_system(visit: Open) -> None:
+    page = visit(VMAP, View("dark", 1280)).page
+    expect_scheme(page, "slate")
+    page.emulate_media(color_scheme="light")
+    expect_scheme(page, "default")
+
+
+# --- blocks -----------------------------------------------------------------------------------------------------------
+
+
+def copies(page: Page, url: str) -> None:
+    """Check that the copy buttons give the code of the page's blocks, and nothing else."""
+    for block in blocks(url)[:4]:
+        source = page.locator(f".highlight:has(+ [data-live-line='{block.line}'])")
+        source.scroll_into_view_if_needed()
+        source.hover()
+        source.get_by_role("button", name="Copy to clipboard").click()
+        expect(page.get_by_text("Copied to clipboard")).to_be_visible()
+        assert page.evaluate("navigator.clipboard.readText()") == block.code.rstrip()
+
+
+@pytest.mark.parametrize("url", [VMAP, "express/updates/"])
+def test_copying_gives_the_code_alone(url: str, visit: Open) -> None:
+    copies(visit(url, **CLIPBOARD).page, url)
+
+
+def test_the_small_print_opens_by_keyboard(visit: Open) -> None:
+    page = visit(VMAP).page
+    small = page.locator("details.live-small").first
+    page.locator("h1").click()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if small.locator("summary").evaluate("summary => summary === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(small).to_have_attribute("open", "")
+    expect(small.locator("span").first).to_be_visible()
+
+
+def test_a_link_to_a_section_scrolls_to_it(visit: Open) -> None:
+    page = visit(VMAP).page
+    link = page.locator("article h2 .headerlink").last.get_attribute("href") or ""
+    again = visit(VMAP + re.sub(r".*#", "#", link)).page
+    expect(again.locator("article h2").last).to_be_in_viewport()
+    assert again.evaluate("scrollY") > 0
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+def test_print_from_dark_mode_is_dark_on_white(visit: Open) -> None:
+    page = visit(VMAP, View("dark", 1280)).page
+    page.emulate_media(media="print", color_scheme="dark")
+    for part in ("h1", "article p", "article .highlight code", "article .live-result code"):
+        shown = page.locator(part).first
+        expect(shown).to_be_visible()
+        red, green, blue = map(
+            int, re.findall(r"\d+", shown.evaluate("element => getComputedStyle(element).color"))[:3]
+        )
+        assert red + green + blue < 3 * 128, part
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
+
+
+def test_going_on_without_a_reload_keeps_everything_working(visit: Open) -> None:
+    page = visit("express/derivatives/", **CLIPBOARD).page
+    page.evaluate("window.stayed = true")
+    page.locator(".md-footer__link--next").click()
+    expect(page.locator("h1")).to_contain_text("vmap")
+    page.wait_for_url(f"**/{VMAP}")
+    assert page.evaluate("window.stayed")
+    copies(page, VMAP)
+    small = page.locator("details.live-small").first
+    small.locator("summary").click()
+    expect(small).to_have_attribute("open", "")
+    page.locator(".md-footer__link--prev").click()
+    page.wait_for_url("**/express/derivatives/")
+    assert page.evaluate("window.stayed")
+
+
+def test_an_unknown_address_has_a_way_home(visit: Open) -> None:
+    seen = visit("no/such/page/")
+    seen.complaints.clear()  # the browser's own, of the 404
+    seen.page.locator("article").get_by_role("link", name="home").click()
+    expect(seen.page.locator("h1")).to_contain_text("Live JAX")
