@@ -8,6 +8,7 @@ from pathlib import Path
 
 from livepages import jaxhost
 from livepages.engine import Engine
+from livepages.names import Inventory, read_inventories
 from livepages.outcome import Failure, Run, count, failures
 from livepages.page import Page
 
@@ -20,6 +21,7 @@ class Build:
         self.failures: list[Failure] = []
         self.unread: list[Failure] = []
         self.stale: list[Page] = []
+        self.inventory = Inventory()
         self._pages: list[Page] = []
         self._runs: dict[str, Run] = {}
 
@@ -29,7 +31,11 @@ class Build:
         Args:
             started: called once, with the pages that have to run.
             done: called for each of them when it has run.
+
+        Raises:
+            ProjectError: an inventory cannot be read.
         """
+        self.inventory = read_inventories(self.engine.project)
         self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
         self.failures = list(self.unread)
         programs = [page for page in self._pages if page.program]
@@ -58,7 +64,7 @@ class Build:
     def shown_as(self, text: str) -> object:
         """What decides how a page of this text is shown: equal for two builds that show it the same way."""
         found = self.find(text)
-        return (text, *found[:2]) if found else (text, tuple(self.failures))
+        return (text, self.inventory, *(found[:2] if found else self.failures))
 
     @property
     def summary(self) -> str:
