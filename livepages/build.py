@@ -10,6 +10,7 @@ from livepages import jaxhost
 from livepages.course import read_course
 from livepages.engine import Engine
 from livepages.guide import Guide
+from livepages.names import Inventory, read_inventories
 from livepages.outcome import Failure, Run, count, failures
 from livepages.page import Page
 
@@ -22,7 +23,8 @@ class Build:
         self.failures: list[Failure] = []
         self.unread: list[Failure] = []
         self.stale: list[Page] = []
-        self.guide = Guide(read_course(engine.project), engine.project.docs, {})
+        self.inventory = Inventory()
+        self.guide = Guide(read_course(engine.project), engine.project.docs, {}, self.inventory)
         self._pages: list[Page] = []
         self._runs: dict[str, Run] = {}
 
@@ -32,9 +34,14 @@ class Build:
         Args:
             started: called once, with the pages that have to run.
             done: called for each of them when it has run.
+
+        Raises:
+            ProjectError: an inventory cannot be read.
         """
+        self.inventory = read_inventories(self.engine.project)
         self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
-        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, {p.path: p for p in self._pages})
+        pages = {page.path: page for page in self._pages}
+        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, pages, self.inventory)
         self.failures = [*self.unread, *self.guide.problems()]
         programs = [page for page in self._pages if page.program]
         runs = self.engine.kept(programs)
@@ -61,10 +68,8 @@ class Build:
 
     def shown_as(self, text: str) -> object:
         """What decides how a page of this text is shown: equal for two builds that show it the same way."""
-        if found := self.find(text):
-            page, run, _ = found
-            return text, page, run, self.guide.decides(page)
-        return text, tuple(self.failures)
+        found = self.find(text)
+        return text, self.inventory, *((*found[:2], self.guide.decides(found[0])) if found else self.failures)
 
     @property
     def summary(self) -> str:

@@ -1,4 +1,4 @@
-"""What helps a reader find their way: the line under a page's title, and the map of the whole course.
+"""What helps a reader find their way: the line under a page's title, the map of the course, the index of names.
 
 Pages say in their front matter what they are about, and which pages to read before them::
 
@@ -12,12 +12,14 @@ from pathlib import Path
 from posixpath import relpath
 
 from livepages.course import Course
+from livepages.names import Inventory, PageNames
 from livepages.outcome import Failure, count
 from livepages.page import Page
 
 WORDS_A_MINUTE = 200
 BLOCKS_A_MINUTE = 4
 MAP = "<!-- live: course -->"
+INDEX = "<!-- live: names -->"
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Guide:
     course: Course
     docs: Path
     pages: Mapping[Path, Page]
+    inventory: Inventory
 
     def problems(self) -> list[Failure]:
         """A failure for each page to read first that is not a page."""
@@ -39,11 +42,13 @@ class Guide:
 
     def decides(self, page: Page) -> object:
         """What the page shows of other pages: equal for two guides that show the same on it."""
+        if INDEX in page.text:
+            return self._index(page)
         others = self.pages.values() if MAP in page.text else self._before(page)
         return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others]
 
     def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
-        """A page's lines with the line under its title, and with the map where the page wants it.
+        """A page's lines with the line under its title, and with the map or the index where the page wants it.
 
         Args:
             page: the page, whose `text` up to its first block is the beginning of `lines`.
@@ -51,7 +56,8 @@ class Guide:
             updated: the day of its last change, in ISO form; empty if it is not known.
             stash: takes HTML, gives the text that stands for it in Markdown.
         """
-        lines = [new for line in lines for new in (self._map(page) if line == MAP else [line])]
+        made = {MAP: self._map, INDEX: self._index}
+        lines = [new for line in lines for new in (made[line](page) if line in made else [line])]
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
             return lines
         title = next((section.start for section in page.sections if section.level == 1), len(page.text))
@@ -103,6 +109,30 @@ class Guide:
                 )
         return [*lines, ""]
 
+    def _index(self, here: Page) -> list[str]:
+        """Every documented name that the pages' code uses, with the first section of each page that does."""
+        places: dict[str, dict[str, str]] = {}  # by name: by page, the link
+        names: dict[str, str] = {}  # by address: the first name of several for the same thing
+        for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
+            for block, uses in PageNames(page, self.inventory).blocks:
+                for use in uses:
+                    if use.address and use.name not in self.inventory.modules:
+                        name = names.setdefault(use.address, use.name)
+                        places.setdefault(name, {}).setdefault(page.name, _link(here, page, block.fence.start))
+        addresses = {name: address for address, name in names.items()}
+        lines = []
+        for library in sorted({name.partition(".")[0] for name in places}):
+            lines += ["", f"## {library}", ""]
+            for name in sorted((name for name in places if name.startswith(library + ".")), key=str.lower):
+                links = ", ".join(places[name].values())
+                lines += ["", f"### `{name}` {{ #{name} }}", ""]
+                lines += [
+                    f"{links}; [reference]({addresses[name]}){{ .live-reference }}",
+                    "{ data-search-exclude }",
+                    "",
+                ]
+        return lines
+
 
 def minutes(page: Page) -> int:
     """How long reading takes: the prose at a usual pace, and every shown block a while of its own."""
@@ -120,5 +150,8 @@ def _names(page: Page) -> list[tuple[str, int]]:
     return [(str(name), line) for name in (names if isinstance(names, list) else [names])]
 
 
-def _link(page: Page, other: Page) -> str:
-    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())})"
+def _link(page: Page, other: Page, line: int = 0) -> str:
+    """A link from a page to another, to the section of a line of its text."""
+    section = next((section for section in reversed(other.sections) if section.start < line), None)
+    anchor = f"#{section.anchor}" if section and section.level > 1 else ""
+    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())}{anchor})"

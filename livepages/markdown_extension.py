@@ -18,6 +18,8 @@ from markdown.treeprocessors import Treeprocessor
 from livepages import render
 from livepages.build import Build, in_use, versions
 from livepages.engine import Engine
+from livepages.links import Links
+from livepages.names import Inventory
 from livepages.outcome import Failure
 from livepages.page import Page
 from livepages.project import find_project
@@ -64,6 +66,7 @@ class LivePagesExtension(Extension):
         md.preprocessors.register(show, "livepages", 28)
         # After the table of contents (5) has converted the headings, each like a page of its own.
         md.treeprocessors.register(_Whole(show), "livepages", -10)
+        md.treeprocessors.register(Links(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)
 
@@ -73,12 +76,14 @@ class _Show(Preprocessor):
 
     page: Page | None = None
     whole = False
+    inventory = Inventory()
 
     def run(self, lines: list[str]) -> list[str]:
         self.page, self.whole = None, False
         if hasattr(self.md, "_original_md"):  # markdown-exec and others render parts of pages this way
             return lines
         build = in_use() or _own_build()
+        self.inventory = build.inventory
         text = "\n".join(lines)
         found = build.find(text)
         if found is None:

@@ -67,7 +67,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         progress = Progress(log.info)
         try:
             build.begin(progress.started, progress.done)
-        except WorkerError as error:
+        except (ProjectError, WorkerError) as error:
             raise PluginError(str(error)) from None
         log.info(build.summary)
         self._tell(build.failures, "the site is as it was")
@@ -117,13 +117,13 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             raise PluginError(f"{len(failures)} failed, as said above; {consequence}")
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
-        """Build again when a page changes, or a module that pages include or import; look for it often."""
+        """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
         watched = [config.docs_dir, config.config_file_path]
         for path in watched:
             server.unwatch(path)
         server.observer = PollingObserver(timeout=0.1)  # MkDocs looks every half second, which is most of the wait
-        snippets = self._current().engine.project.snippets
-        for path in [*watched, str(snippets)] if snippets.is_dir() else watched:
+        project = self._current().engine.project
+        for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)
         return server
 

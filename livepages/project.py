@@ -5,6 +5,7 @@ Settings stand in ``pyproject.toml``::
     [tool.livepages]
     docs = "docs"             # the pages
     snippets = "snippets"     # modules that pages include and import
+    inventories = "inventories"  # where the reference of libraries is; need not be there
     timeout = 60              # seconds a block may take, unless it says otherwise
 
     [tool.livepages.jax]      # jax configuration every page starts with
@@ -28,6 +29,7 @@ class Project:
     root: Path
     docs: Path
     snippets: Path
+    inventories: Path
     timeout: float = 60.0
     jax: Mapping[str, object] = field(default_factory=dict)
 
@@ -69,6 +71,7 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
     kinds: dict[str, type | tuple[type, ...]] = {
         "docs": str,
         "snippets": str,
+        "inventories": str,
         "timeout": (int, float),
         "jax": dict,
     }
@@ -82,5 +85,6 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
         root=root,
         docs=root / str(table.get("docs", "docs")),
         snippets=root / str(table.get("snippets", "snippets")),
+        inventories=root / str(table.get("inventories", "inventories")),
         **rest,  # type: ignore[arg-type]
     )

@@ -68,6 +68,24 @@ def test_the_map_names_every_page_in_order(site: Site, show: Show) -> None:
     assert "About it." in html and "2 pages, 2 minutes" in html and "The end." in html and "Find" not in html
 
 
+def test_the_index_has_each_name_once_with_the_sections_that_use_it(site: Site, show: Show) -> None:
+    a_course(site)
+    site.write(
+        "inventories/lib.txt", "https://example.org/\nmath math.html module\nmath.pi pi.html\nmath.tau pi.html\n"
+    )
+    use = "```python\nimport math\nmath.pi, math.tau\n```\n"
+    site.write("docs/one/first.md", f"# The first\n\n{use}\n## Again\n\n{use}")
+    site.write("docs/one/second.md", f"# The second\n\n## A section\n\n{use}")
+    site.write("docs/map.md", "# Names\n\n<!-- live: names -->\n")
+    html = shown(site, show, "map.md")
+    assert re.findall(r'<h3 id="([^"]+)"><code>([^<]+)</code>', html) == [("math.pi", "math.pi")]
+    assert re.findall(r'href="([^"]+)"', html) == [
+        "one/first.md",
+        "one/second.md#a-section",
+        "https://example.org/pi.html",
+    ]
+
+
 def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> None:
     a_course(site)
     site.write("docs/one/second.md", f"---\ntags: [a]\nbefore: one/thrid.md\n---\n\n# The second\n\n{BLOCK}")

@@ -1,0 +1,301 @@
+"""Names in code lead to their reference: what they mean, how they are linked, and that those of the real pages exist."""
+
+import html
+import importlib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import markdown
+import pytest
+
+from livepages.build import Build, use
+from livepages.engine import Engine
+from livepages.links import linked
+from livepages.marks import skipped
+from livepages.names import Inventory, PageNames, read_inventories
+from livepages.page import Page
+from livepages.project import ProjectError, find_project
+from tests.conftest import Site
+
+NAMES = ["lib", "lib.config", "lib.sub", "lib.sub.f", "lib.sub.g", "lib.top"]
+INVENTORY = Inventory({name: f"https://example.org/{name}.html" for name in NAMES}, frozenset({"lib", "lib.sub"}))
+
+
+def found(*blocks: str, site: Site) -> list[str]:
+    """The documented names in a page's blocks."""
+    return [use.name for _, uses in PageNames(site.page(*blocks), INVENTORY).blocks for use in uses if use.address]
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("import lib\nlib.top", "lib lib.top"),
+        ("import lib.sub\nlib.sub.f, lib.top", "lib.sub lib.sub.f lib.top"),
+        ("import lib.sub as s\ns.f(s.g)", "lib.sub lib.sub.f lib.sub.g"),
+        ("from lib import sub, top as t\nsub.f\nt", "lib.sub lib.top lib.sub.f lib.top"),
+        ("import lib\nlib.config.update(1)", "lib lib.config"),  # what it has besides is no name of its own
+        ("import lib\nlib.sub", "lib lib.sub"),
+        ("import lib\nlib.sub.no, lib.no.f", "lib"),  # the page of a module is not that of a name it lacks
+        ("import lib\nf'{lib.top}', 'lib.top'  # lib.top", "lib lib.top"),
+        (
+            "import lib\n@lib.top\ndef f(x: lib.sub.f = lib.sub.g): return lib.config",
+            "lib lib.top lib.sub.g lib.sub.f lib.config",
+        ),
+        ("lib.top", ""),
+        ("import other as lib\nlib.top", ""),
+        ("from .lib import top\ntop", ""),
+        ("import lib\nother.lib.top, f().lib.top", "lib"),
+    ],
+)
+def test_a_name_means_what_the_page_imported(site: Site, code: str, names: str) -> None:
+    assert sorted(found(code, site=site)) == sorted(names.split())
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "def f(lib): return lib.top",
+        "def f(*lib): return lib.top",
+        "lambda lib: lib.top",
+        "[lib.top for lib in x]",
+        "def f():\n    lib = 1\n    return lib.top",
+        "def f():\n    for lib in x:\n        def g(): return lib.top",
+        "def f():\n    try: 1\n    except E as lib: lib.top",
+        "class C:\n    lib = 1\n    top = lib.top",
+        "match x:\n    case [lib, *y]: lib.top",
+        "lib = 1\nlib.top",
+        "with x as lib: lib.top",
+        "def lib(): return lib.top",
+    ],
+)
+def test_a_name_that_is_bound_anew_means_nothing(site: Site, use: str) -> None:
+    assert found("import lib", use, site=site) == ["lib"]
+    assert found(
+        "import lib", f"def outer():\n    {use.replace(chr(10), chr(10) + '    ')}\n    return 1", "lib.top", site=site
+    ) == ["lib", "lib.top"]
+
+
+def test_imports_hold_from_block_to_block_until_they_are_undone(site: Site) -> None:
+    off = 'exec="off" why="no"\nimport lib.sub as lib\nlib.f'
+    assert found("import lib", off, "lib.top", "lib = 1\nlib.top", "lib.top", site=site) == [
+        "lib",
+        "lib.sub",
+        "lib.sub.f",
+        "lib.top",
+    ]
+    assert found("import lib", "lib = 1", "import lib", "lib.top", site=site) == ["lib", "lib", "lib.top"]
+    assert found("import lib", "def f():\n    import lib.sub as lib\n    return lib.g", site=site) == [
+        "lib",
+        "lib.sub",
+        "lib.sub.g",
+    ]
+
+
+def test_each_use_has_the_line_of_the_page_and_code_that_does_not_parse_has_none(site: Site) -> None:
+    page = site.page("import lib\n\nlib.top(\n    lib.sub.f)", 'raises="SyntaxError"\nlib.top(')
+    lines = page.source.splitlines()
+    blocks = PageNames(page, INVENTORY).blocks
+    found = [(use.name, block.lines[use.line - 1]) for block, uses in blocks for use in uses]
+    assert [(name, lines[line - 1].strip()) for name, line in found] == [
+        ("lib", "import lib"),
+        ("lib.top", "lib.top("),
+        ("lib.sub.f", "lib.sub.f)"),
+    ]
+
+
+def test_names_of_the_libraries_that_have_no_reference_are_known_too(site: Site) -> None:
+    uses = PageNames(site.page("import lib, os\nlib.none, os.sep, lib.top"), INVENTORY).blocks[0][1]
+    assert [(use.name, bool(use.address)) for use in uses] == [("lib", True), ("lib.none", False), ("lib.top", True)]
+
+
+def test_in_the_text_full_names_are_known_and_those_of_the_page(site: Site) -> None:
+    names = PageNames(site.page("from lib import sub as s", "import lib as l", "l = 2"), INVENTORY)
+    for code, expected in {
+        "lib.top": "lib.top",
+        "@lib.top": "lib.top",
+        "s.f(x, s.g)": "lib.sub.f lib.sub.g",
+        "l.top": "",
+        "top": "",
+        "pip install lib": "",
+        "[s.f(lib) for lib in x]": "lib.sub.f",
+    }.items():
+        assert [use.name for use in names.in_prose(code)] == expected.split()
+
+
+def test_a_link_holds_the_whole_name_and_leaves_text_and_highlighting_as_they_are(site: Site) -> None:
+    page = site.page("import lib.sub as s\n@s.f\ndef é(x): return s . g, (s\n  .f), 'é', s.f(1 < 2)")
+    shown = (
+        '<span class="kn">import</span> <span class="nn">lib.sub</span> as s\n'
+        '<span class="hll"><span class="nd">@s</span><span class="o">.</span><span class="n">f</span>\n</span>'
+        "def é(x): return s . g, (s\n  .f), &#39;é&#39;, <span>s</span><span>.</span><span>f</span>(1 &lt; 2)\n"
+    )
+    got = linked(shown, PageNames(page, INVENTORY).blocks[0][1])
+    assert re.sub("</?a\\b[^>]*>", "", got).replace('@</span><span class="nd">', "@") == shown
+    assert re.findall('<a class="live-name" href="(.*?)"(?: title="(.*?)")?>(.*?)</a>', got) == [
+        ("https://example.org/lib.sub.html", "", '<span class="nn">lib.sub</span>'),
+        (
+            "https://example.org/lib.sub.f.html",
+            "lib.sub.f",
+            '<span class="nd">s</span><span class="o">.</span><span class="n">f</span>',
+        ),
+        ("https://example.org/lib.sub.f.html", "lib.sub.f", "<span>s</span><span>.</span><span>f</span>"),
+    ]
+
+
+SHOWN = """\
+# T `re.match`
+
+Text `re.match('<', x)`, `match`, [`re.match`](https://example.org/).
+
+| a |
+|---|
+| `re.match` |
+
+```python raises="NameError"
+re.match('<b>', '')
+```
+
+```python
+import re
+print('re.match', re.match('a', 'a'))
+```
+
+```text
+re.match
+```
+
+=== "Tab"
+
+    ```python linenums="1" hl_lines="1"
+    re.match('<b>', '')
+    ```
+"""
+
+
+@pytest.fixture
+def show(site: Site) -> Iterator[Callable[[str], str]]:
+    """Turns the text of a page into HTML."""
+
+    def show(text: str) -> str:
+        site.write("docs/page.md", text)
+        build = Build(site.engine)
+        build.begin(lambda pages: None, lambda page, run: None)
+        use(build)
+        names = ["highlight", "inlinehilite", "superfences", "tabbed"]
+        extensions = ["tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
+        return markdown.markdown(text, extensions=extensions)
+
+    yield show
+    use(None)
+
+
+def test_pages_show_links_in_blocks_and_text_but_not_in_headings_links_or_output(
+    show: Callable[[str], str], site: Site
+) -> None:
+    site.write("inventories/re.txt", "https://example.org/a/\nre ../re.html module\nre.match match.html#x\n")
+    got = show(SHOWN)
+    links = re.findall('<a class="live-name" href="(.*?)"(?: title=".*?")?>(.*?)</a>', got)
+    assert [(address, re.sub("<.*?>", "", text)) for address, text in links] == [
+        ("https://example.org/a/match.html#x", "re.match"),
+        ("https://example.org/a/match.html#x", "re.match"),
+        ("https://example.org/re.html", "re"),
+        ("https://example.org/a/match.html#x", "re.match"),
+        ("https://example.org/a/match.html#x", "re.match"),
+    ]
+    assert got.index("linenos") < got.rindex("live-name")  # the last block, not its double before the import
+    assert "re.match</a>('&lt;', x)</code>" in got
+    site.write("inventories/re.txt", "https://example.org/a/\n")
+    plain = show(SHOWN)
+    assert plain.count("live-name") == 0
+    assert html.unescape(re.sub("<.*?>", "", got)) == html.unescape(re.sub("<.*?>", "", plain))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("lib.html\n", 1),
+        ("https://example.org/lib\n", 1),
+        ("# A library\nhttps://example.org/\nlib.f f.html\nlib.g\n", 4),
+        ("https://example.org/\nlib.f f.html function\n", 2),
+        ("https://example.org/\nlib-f f.html\n", 2),
+        ("https://example.org/\nlib.g g.html\nlib.f f.html\n", 3),
+        ("https://example.org/\nlib.f f.html\nlib.f g.html\n", 3),
+        ("https://example.org/\n\n", 2),
+    ],
+)
+def test_a_malformed_inventory_is_an_error_with_file_and_line(site: Site, text: str, line: int) -> None:
+    site.write("inventories/lib.txt", text)
+    with pytest.raises(ProjectError, match=rf"^inventories/lib\.txt:{line}: "):
+        read_inventories(site.project)
+
+
+def test_inventories_are_optional_and_stand_where_the_project_says(site: Site) -> None:
+    assert read_inventories(site.project) == Inventory()
+    site.write("pyproject.toml", '[tool.livepages]\ninventories = "references"\n')
+    site.write("references/lib.txt", "# A library\nhttps://example.org/a/\nlib ../ module\nlib.f f.html\n")
+    assert read_inventories(site.project) == Inventory(
+        {"lib": "https://example.org/", "lib.f": "https://example.org/a/f.html"}, frozenset({"lib"})
+    )
+
+
+def test_a_change_of_an_inventory_changes_how_a_page_is_shown(site: Site) -> None:
+    page = site.page("import re")
+    build = Build(site.engine)
+    shown = []
+    for path in ("re.html", "re.html", "other.html"):
+        site.write("inventories/re.txt", f"https://example.org/\nre {path} module\n")
+        build.begin(lambda pages: None, lambda page, run: None)
+        shown.append(build.shown_as(page.body))
+    assert shown[0] == shown[1] != shown[2]
+
+
+# --- the real site ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pages() -> list[tuple[Page, PageNames]]:
+    """The pages of this repository with their names."""
+    project = find_project(Path(__file__))
+    inventory = read_inventories(project)
+    return [(page, PageNames(page, inventory)) for page in Engine(project).read(project.page_paths())[0]]
+
+
+def test_nearly_every_name_of_the_site_has_its_reference(pages: list[tuple[Page, PageNames]]) -> None:
+    uses = [use for _, names in pages for _, uses in names.blocks for use in uses if "__" not in use.name]
+    for library in ("jax", "numpy"):
+        used = Counter(use.name for use in uses if use.name.partition(".")[0] == library)
+        missing = Counter({name: used[name] for name in {use.name for use in uses if not use.address} & used.keys()})
+        assert len(used) > 50
+        assert len(missing) <= 0.05 * len(used), f"without a reference: {missing}"
+        assert missing.total() <= 0.05 * used.total(), f"without a reference: {missing}"
+
+
+def test_every_linked_name_of_code_that_runs_exists(pages: list[tuple[Page, PageNames]]) -> None:
+    """In the versions that are installed, which are those that the pages run on."""
+    names = {
+        use.name: f"{block.page}:{block.lines[use.line - 1]}"
+        for _, names in pages
+        for block, uses in names.blocks
+        for use in uses
+        if use.address and block.runs and not block.options.raises and not skipped(block)
+    }
+    assert len(names) > 300
+    assert {name: where for name, where in names.items() if not exists(name)} == {}
+
+
+def exists(name: str) -> bool:
+    """Whether an installed package has this name."""
+    parts = name.split(".")
+    for size in range(len(parts), 0, -1):
+        try:
+            value: object = importlib.import_module(".".join(parts[:size]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[size:]:
+            if not hasattr(value, part):
+                return False
+            value = getattr(value, part)
+        return True
+    return False
