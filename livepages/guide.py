@@ -7,7 +7,7 @@ Pages say in their front matter what they are about, and which pages to read bef
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import relpath
 
@@ -110,28 +110,49 @@ class Guide:
         return [*lines, ""]
 
     def _index(self, here: Page) -> list[str]:
-        """Every documented name that the pages' code uses, with the first section of each page that does."""
-        places: dict[str, dict[str, str]] = {}  # by name: by page, the link
-        names: dict[str, str] = {}  # by address: the first name of several for the same thing
+        """Every documented name that the pages' code uses, how, and in which section of each page first."""
+        entries: dict[str, _Entry] = {}  # by address, which several names of one thing share
         for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
             for block, uses in PageNames(page, self.inventory).blocks:
                 for use in uses:
                     if use.address and use.name not in self.inventory.modules:
-                        name = names.setdefault(use.address, use.name)
-                        places.setdefault(name, {}).setdefault(page.name, _link(here, page, block.fence.start))
-        addresses = {name: address for address, name in names.items()}
-        lines = []
-        for library in sorted({name.partition(".")[0] for name in places}):
-            lines += ["", f"## {library}", ""]
-            for name in sorted((name for name in places if name.startswith(library + ".")), key=str.lower):
-                links = ", ".join(places[name].values())
-                lines += ["", f"### `{name}` {{ #{name} }}", ""]
-                lines += [
-                    f"{links}; [reference]({addresses[name]}){{ .live-reference }}",
-                    "{ data-search-exclude }",
-                    "",
-                ]
+                        entry = entries.setdefault(use.address, _Entry(use.address))
+                        entry.names.append(use.name)
+                        entry.forms.add(block.code[use.start : use.end])
+                        entry.links.setdefault(page.name, _link(here, page, block.fence.start))
+        lines: list[str] = []
+        library = ""
+        for entry in sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower())):
+            lines += ["", f"## {entry.library}", ""] if entry.library != library else []
+            lines += entry.lines()
+            library = entry.library
         return lines
+
+
+@dataclass
+class _Entry:
+    """One thing in the index."""
+
+    address: str
+    names: list[str] = field(default_factory=list)  # as used
+    forms: set[str] = field(default_factory=set)  # as written
+    links: dict[str, str] = field(default_factory=dict)  # by page
+
+    @property
+    def name(self) -> str:
+        """Of its names the one that its reference has, else the first that is used."""
+        return next((name for name in self.names if name in self.address), self.names[0])
+
+    @property
+    def library(self) -> str:
+        return self.name.partition(".")[0]
+
+    def lines(self) -> list[str]:
+        """The entry as Markdown."""
+        written = ", ".join(f"`{form}`" for form in sorted(self.forms - {self.name, ""}))
+        links = f"{', '.join(self.links.values())}; [reference]({self.address})"
+        heading = f"### `{self.name}` {{ #{self.name} }}"
+        return ["", heading, "", f"As {written}." if written else "", "", links, "{ data-search-exclude }", ""]
 
 
 def minutes(page: Page) -> int:
