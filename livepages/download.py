@@ -59,7 +59,7 @@ class Download:
         if names := [name for name in ("importlib.util", "os", "platform", "shutil", "sys") if f"{name}." in asked]:
             parts.append("\n".join(f"import {name}" for name in names))
         if self._files:
-            parts.append(_CARRY + "\n".join(_writes(name, text) for name, text in self._files.items()))
+            parts.append(_CARRY + "\n\n".join(_brings(name, text) for name, text in self._files.items()))
         if self._configuration:
             settings = ((name, json.dumps(v) if isinstance(v, str) else v) for name, v in self._configuration.items())
             parts.append("\n".join(["import jax\n", *(f'jax.config.update("{name}", {v})' for name, v in settings)]))
@@ -69,8 +69,6 @@ class Download:
 
     def guarded(self, block: Block, code: str) -> str:
         """Code of a block that is left out, with a word why, where the block cannot run."""
-        if not ast.parse(code).body:
-            return code
         for condition, reason in reversed(self._guards[block.line]):
             code = f'if {condition}:\n    print("Not run here:", {reason})\nelse:\n{indented(code)}'
         return code
@@ -99,14 +97,26 @@ import pathlib
 import sys
 import tempfile
 
-# The site's own files that this page uses; they go when this process ends.
 site_files = tempfile.TemporaryDirectory()
 sys.path.insert(0, site_files.name)
+
+
+def bring(name: str, text: str) -> None:
+    \"""Makes a file of the site that this page uses; it goes when this process ends.\"""
+    file = pathlib.Path(site_files.name, name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
 """
 
 
 def indented(code: str) -> str:
-    """The code, which must be valid, four columns to the right, without a change of what its strings hold."""
+    """The code four columns to the right, as the body of a statement, without a change of what its strings hold."""
+    try:
+        code = code if ast.parse(code).body else f"{code}\npass"
+    except SyntaxError:
+        code = f"exec({code!r})"  # raises what it should when it is reached, not before
     kept: set[int] = set()
     starts: list[int] = []
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
@@ -165,12 +175,10 @@ def _files(page: Page, run: Run, project: Project) -> dict[str, str]:
     return found
 
 
-def _writes(name: str, text: str) -> str:
+def _brings(name: str, text: str) -> str:
     literal = repr(text)
     for quotes in ("'''", '"""'):
         if quotes not in text and text.endswith("\n"):
             literal = f"r{quotes}{text}{quotes}"
             break
-    made = f'pathlib.Path(site_files.name, "{name}")'
-    folder = f"{made}.parent.mkdir(parents=True, exist_ok=True)\n" if "/" in name else ""
-    return f'{folder}{made}.write_text({literal}, encoding="utf-8")'
+    return f'bring("{name}", {literal})'

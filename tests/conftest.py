@@ -33,19 +33,20 @@ class Reader:
 
     def __init__(self, root: Path) -> None:
         self._root, self._count = root, 0
+        project = find_project(Path(__file__))
         environment = {
             **os.environ,
             "COLUMNS": "80",
             "MPLBACKEND": "agg",
             "PYTHONHASHSEED": "0",
             # What the pages compiled when they ran need not be compiled again.
-            "JAX_COMPILATION_CACHE_DIR": str(find_project(Path(__file__)).cache / "compiled"),
+            "JAX_COMPILATION_CACHE_DIR": str(project.cache / "compiled"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
         command = [sys.executable, "-m", "tests.reader"]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=project.root
         )
 
     def run(self, name: str, text: str, absent: Iterable[str] = ()) -> tuple[int, str, str]:

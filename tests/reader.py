@@ -16,7 +16,6 @@ from typing import Any
 def run_script(file: str) -> None:
     """As ``python FILE`` does."""
     sys.argv = [file]
-    sys.path[0] = os.path.dirname(file)
     runpy.run_path(file, run_name="__main__")
 
 
@@ -44,6 +43,7 @@ def become(job: dict[str, Any]) -> None:
     os.dup2(os.open(job["err"], os.O_WRONLY | os.O_CREAT), 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.chdir(job["folder"])
+    sys.path[0] = os.path.dirname(job["file"])
     sys.modules.update(dict.fromkeys(job["absent"]))
     (run_script if job["file"].endswith(".py") else run_notebook)(job["file"])
 
