@@ -53,6 +53,11 @@ class Build:
         for page in programs:
             self.failures += failures(page, self._runs[page.name])
 
+    @property
+    def ran(self) -> list[tuple[Page, Run]]:
+        """The pages that could be read, and what running each gave."""
+        return [(page, self._runs.get(page.name, Run(()))) for page in self._pages]
+
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then; None for any other file."""
         return next((page.source for page in self._pages if page.path == path), None)

@@ -5,9 +5,11 @@ import shutil
 import sys
 from pathlib import Path
 
+from livepages.build import Build
+from livepages.course import read_course
 from livepages.engine import Engine
 from livepages.outcome import ERR, Failure, Outcome, Run, count, failures
-from livepages.page import Page
+from livepages.page import Page, PageError
 from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import Project, ProjectError, find_project
@@ -43,13 +45,19 @@ def main(arguments: list[str] | None = None) -> None:
     )
     check.set_defaults(act=_check)
 
+    export = commands.add_parser(
+        "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
+    )
+    export.add_argument("site", type=Path, metavar="SITE", help="the folder that holds the built site")
+    export.set_defaults(act=_export)
+
     clean = commands.add_parser("clean", help="delete what earlier runs left: outcomes and compiled programs")
     clean.set_defaults(act=_clean)
 
     options = parser.parse_args(arguments)
     try:
         status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
-    except (ProjectError, WorkerError) as error:
+    except (PageError, ProjectError, WorkerError) as error:
         parser.error(str(error))
     sys.exit(status)
 
@@ -87,6 +95,21 @@ def _check(_: argparse.Namespace, project: Project) -> int:
         print(f"{block.page}:{block.line}: not run: {block.options.why}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     return _tell(failed)
+
+
+def _export(options: argparse.Namespace, project: Project) -> int:
+    # What writes notebooks is installed where sites are built; hosts that run pages do without.
+    from livepages.publish import publish
+
+    progress = Progress(_say)
+    build = Build(Engine(project))
+    try:
+        build.begin(progress.started, progress.done)
+    finally:
+        build.engine.close()
+    if not build.failures:
+        publish(project, read_course(project), build.ran, options.site)
+    return _tell(build.failures)
 
 
 def _clean(_: argparse.Namespace, project: Project) -> int:

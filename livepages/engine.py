@@ -5,10 +5,9 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from livepages import jaxhost, marks
+from livepages import distributions, jaxhost, marks
 from livepages.cache import Cache, prune
 from livepages.outcome import Failure, Run, failures
 from livepages.page import Page, PageError, read_page
@@ -68,7 +67,7 @@ class Engine:
         def keep(page: Page, run: Run) -> None:
             files = {name: _content(Path(name)) for name in run.files}
             if len(run.outcomes) == len(page.program) and not failures(page, run) and not _touched(files, began):
-                entry = {"run": run.to_json(), "files": files, "versions": _versions(run.modules)}
+                entry = {"run": run.to_json(), "files": files, "versions": distributions.versions(run.modules)}
                 self._cache.put(_key(page, host), entry)
             done(page, run)
 
@@ -90,7 +89,7 @@ def _skips(page: Page) -> tuple[str, ...]:
 
 def _host(project: Project) -> str:
     """What, besides the page and its files, an outcome depends on, as text."""
-    _version.cache_clear()
+    distributions.version.cache_clear()
     return json.dumps([jaxhost.fingerprint(), _engine(), dict(project.jax)], sort_keys=True, default=str)
 
 
@@ -107,7 +106,7 @@ def _key(page: Page, host: str) -> str:
 def _still(files: dict[str, str | None], versions: dict[str, str | None]) -> bool:
     """Whether files and distributions are as they were."""
     return all(_content(Path(name)) == content for name, content in files.items()) and all(
-        _version(name) == number for name, number in versions.items()
+        distributions.version(name) == number for name, number in versions.items()
     )
 
 
@@ -121,22 +120,3 @@ def _content(file: Path) -> str | None:
 def _touched(files: Iterable[str], since: float) -> bool:
     """Whether a file changed while the page ran: then nobody knows which content the page saw."""
     return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)
-
-
-@cache
-def _version(distribution: str) -> str | None:
-    return jaxhost.installed(distribution) or None
-
-
-def _versions(modules: Iterable[str]) -> dict[str, str | None]:
-    """The version of each distribution that gave one of these top-level modules."""
-    names: set[str] = set()
-    for module in modules:
-        # Most distributions have the name of their module; to ask which one has another takes a third of a second.
-        names.update([module] if _version(module) else _distributions().get(module, ()))
-    return {name: _version(name) for name in sorted(names)}
-
-
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()

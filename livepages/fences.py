@@ -52,6 +52,15 @@ def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
             raise LineError(number, f"include: {error}") from None
 
 
+def includes(text: str) -> set[str]:
+    """The names of the files that a page includes, without their sections."""
+    found: set[str] = set()
+    for _, directive in _directives(text.splitlines()):
+        names = directive[1:-1] or re.findall(r"-+8<-+\s+[\"']([^\"']+)", directive[0])
+        found |= {name.strip().partition(":")[0] for name in names}
+    return found
+
+
 def _directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     """Each line on its own, except that a ``--8<--`` block of several paths comes as one, with its first line."""
     several: list[str] = []

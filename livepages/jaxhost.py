@@ -74,26 +74,27 @@ def counts() -> tuple[int, int]:
     return _counts[_TRACE], _counts[_COMPILE]
 
 
-def configure(devices: int, x64: bool, cache: str, settings: Mapping[str, object]) -> None:
-    """Set up JAX for a page, before its backend starts.
+def configuration(devices: int, x64: bool, settings: Mapping[str, object]) -> dict[str, object]:
+    """What a page has to set before its backend starts: names and values for ``jax.config.update``, in order.
 
     Args:
         devices: virtual CPU devices; more than one means CPU, whatever the host has.
         x64: whether 64-bit types are on.
-        cache: the folder of the compilation cache that all pages share.
-        settings: names and values for ``jax.config.update``.
+        settings: further names and values.
     """
+    cpu: dict[str, object] = {"jax_platforms": "cpu", "jax_num_cpu_devices": devices} if devices > 1 else {}
+    wide: dict[str, object] = {"jax_enable_x64": True} if x64 else {}
+    return {**cpu, **wide, **settings}
+
+
+def configure(devices: int, x64: bool, cache: str, settings: Mapping[str, object]) -> None:
+    """Set up JAX for a page (see `configuration`), with the compilation cache that all pages share in a folder."""
     import jax
 
-    if devices > 1:
-        jax.config.update("jax_platforms", "cpu")
-        jax.config.update("jax_num_cpu_devices", devices)
-    if x64:
-        jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    for name, value in settings.items():
+    for name, value in configuration(devices, x64, settings).items():
         jax.config.update(name, value)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,11 +19,14 @@ from mkdocs.utils.templates import TemplateContext
 from watchdog.observers.polling import PollingObserver
 
 from livepages.build import Build, use
+from livepages.course import read_course
 from livepages.engine import Engine
 from livepages.outcome import Failure
+from livepages.page import PageError
 from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import ProjectError, find_project
+from livepages.publish import publish
 
 log = logging.getLogger("mkdocs.plugins.livepages")
 
@@ -109,6 +113,18 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
         self._tell(self._current().failures[self._told :], "no page was written")
         return env
+
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        """Write the pages' other forms beside their HTML."""
+        build = self._current()
+        try:
+            course = replace(read_course(build.engine.project), url=config.site_url or "")
+            publish(build.engine.project, course, build.ran, Path(config.site_dir))
+        except ProjectError as error:
+            raise PluginError(str(error)) from None
+        except PageError as error:
+            failure = Failure(error.page, error.line, error.line, error.message)
+            self._tell([failure], "not every form of the pages was written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:
         for failure in failures:

@@ -1,7 +1,11 @@
 """What the tests share: a project in a temporary folder, and one process to fork pages from."""
 
+import json
+import os
 import re
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,52 @@ def runner() -> Iterator[Runner]:
     runner = Runner()
     yield runner
     runner.close()
+
+
+class Reader:
+    """Runs scripts and notebooks, each in a fresh process and an empty folder, as a reader would."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._count = root, 0
+        project = find_project(Path(__file__))
+        environment = {
+            **os.environ,
+            "COLUMNS": "80",
+            "MPLBACKEND": "agg",
+            "PYTHONHASHSEED": "0",
+            # What the pages compiled when they ran need not be compiled again.
+            "JAX_COMPILATION_CACHE_DIR": str(project.cache / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+        command = [sys.executable, "-m", "tests.reader"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=project.root
+        )
+
+    def run(self, name: str, text: str, absent: Iterable[str] = ()) -> tuple[int, str, str]:
+        """The exit status, standard output and standard error of a file of this name and text."""
+        self._count += 1
+        folder = self._root / str(self._count)
+        (folder / "empty").mkdir(parents=True)
+        (folder / name).write_text(text, encoding="utf-8")
+        job = {"file": str(folder / name), "folder": str(folder / "empty"), "absent": list(absent)}
+        out, err = folder / "out", folder / "err"
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps({**job, "out": str(out), "err": str(err)}) + "\n")
+        self.process.stdin.flush()
+        status = int(self.process.stdout.readline())
+        return status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A reader's machine, with JAX already imported."""
+    reader = Reader(tmp_path_factory.mktemp("reader"))
+    yield reader
+    assert reader.process.stdin
+    reader.process.stdin.close()
+    reader.process.wait()
 
 
 class Site:

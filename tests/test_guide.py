@@ -71,7 +71,8 @@ def test_the_map_names_every_page_in_order(site: Site, show: Show) -> None:
 def test_the_index_has_each_name_once_with_the_sections_that_use_it(site: Site, show: Show) -> None:
     a_course(site)
     site.write(
-        "inventories/lib.txt", "https://example.org/\nmath math.html module\nmath.pi math.pi.html\nmath.tau math.pi.html\n"
+        "inventories/lib.txt",
+        "https://example.org/\nmath math.html module\nmath.pi math.pi.html\nmath.tau math.pi.html\n",
     )
     use = "```python\nimport math\nfrom math import tau\nmath.pi, tau\n```\n"
     site.write("docs/one/first.md", f"# The first\n\n{use}\n## Again\n\n{use}")

@@ -120,6 +120,33 @@ def test_a_page_saved_while_the_build_runs_is_shown_as_it_ran(book: Site) -> Non
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
 
+def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(book: Site) -> None:
+    book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")
+    build(book)
+    forms = {
+        file: file.read_text()
+        for name in ("*.md", "*.py", "*.ipynb", "*.txt")
+        for file in (book.root / "site").rglob(name)
+    }
+    folder = book.root / "site"
+    assert {
+        folder / name for name in ("two/two.py", "two/two.ipynb", "two/index.md", "index.py", "llms.txt")
+    } <= forms.keys()
+    for file in forms:
+        file.unlink()
+    export = [sys.executable, "-m", "livepages", "export", "site"]
+    subprocess.run(export, cwd=book.root, check=True)
+    assert {file: file.read_text() for file in forms} == forms
+    refused = subprocess.run([*export[:-1], "docs"], cwd=book.root, capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "holds no HTML of docs/index.md" in refused.stderr
+    book.write("docs/two.md", "# Two\n\n```python\nundefined\n```\n")
+    failed = subprocess.run(export, cwd=book.root, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1 and "docs/two.md:4" in failed.stdout
+    book.write("docs/two.md", "---\nrequires: 5\n---\n# Two\n\n```python\n1\n```\n")
+    done = mkdocs(book, "build")
+    assert done.returncode == 1 and "docs/two.md:2: " in done.stderr and "requires: 5" in done.stderr
+
+
 # --- the faults of plain markdown-exec -----------------------------------------------------------------------------
 
 

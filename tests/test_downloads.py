@@ -1,0 +1,69 @@
+"""Every page's script and notebook, run to its end as a reader runs it: in an empty folder, with what it tells pip."""
+
+import importlib.metadata
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from livepages.course import read_course
+from livepages.engine import Engine
+from livepages.outcome import Run
+from livepages.page import Page
+from livepages.project import find_project
+from livepages.publish import programs
+from tests.conftest import Reader
+
+PROJECT = find_project(Path(__file__))
+PAGES = [path for part in read_course(PROJECT).parts for path in part.pages]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    engine = Engine(PROJECT)
+    yield engine
+    engine.close()
+
+
+def ran(engine: Engine, path: Path) -> tuple[Page, Run]:
+    (page,), _ = engine.read([path])
+    runs = engine.kept([page]) or engine.run([page])
+    return page, runs[path]
+
+
+@cache
+def closure(distribution: str) -> frozenset[str]:
+    """A distribution and all that it requires."""
+    try:
+        required = [Requirement(text) for text in importlib.metadata.requires(distribution) or ()]
+    except importlib.metadata.PackageNotFoundError:
+        return frozenset()
+    names = [need.name for need in required if not need.marker or need.marker.evaluate({"extra": ""})]
+    return frozenset({distribution}.union(*map(closure, names)))
+
+
+def absent(text: str) -> list[str]:
+    """The modules that pages use and that a reader does not have who did what the text says about pip."""
+    line = re.search(r"pip install (.*?)(\\n|\n|\")", text)
+    installed = set().union(*(closure(need.partition("==")[0]) for need in (line[1] if line else "").split()))
+    extras = tomllib.loads((PROJECT.root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["pages"]
+    missing = {Requirement(need).name for need in extras} - installed
+    modules = importlib.metadata.packages_distributions()
+    return ["livepages", *(name for name, distributions in modules.items() if missing.issuperset(distributions))]
+
+
+@pytest.mark.parametrize("ending", ["py", "ipynb"])
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
+def test_a_reader_can_run_it(engine: Engine, reader: Reader, path: Path, ending: str) -> None:
+    page, run = ran(engine, path)
+    text = programs(page, run, PROJECT, "", str)[ending]
+    status, out, err = reader.run(f"{path.stem}.{ending}", text, absent(text))
+    assert status == 0, out[-2000:] + err[-4000:]
+    lines = set(out.split("\n"))  # a notebook also writes values, and has other names for its own modules
+    for block, outcome in zip(page.program, run.outcomes, strict=True):
+        if ending == "py" and not block.options.volatile and not outcome.skipped:
+            assert set(outcome.stdout.split("\n")) <= lines, block.line

@@ -1,0 +1,403 @@
+"""The pages' other forms: what they hold, that they run, and that two builds give the same bytes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import nbformat
+import pytest
+
+from livepages import history
+from livepages.course import read_course
+from livepages.download import indented
+from livepages.outcome import Run
+from livepages.page import PageError
+from livepages.pieces import apart, pieces, summary
+from livepages.project import ProjectError, find_project
+from livepages.publish import publish
+from tests.conftest import Reader, Site
+
+NAV = "site_name: Book\nsite_description: About.\nsite_url: !ENV [TEST_ADDRESS, '']\nnav:\n  - Home: index.md\n  - Part:\n      - part/page.md\n"
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+class Book:
+    """A site of a home page and one other, built as far as the other forms need it."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.built = site, site.root / "site"
+        site.write("mkdocs.yml", NAV)
+        site.write(
+            "docs/index.md", "---\ndescription: The first.\n---\n# Welcome\n\nSee [the page](part/page.md#end).\n"
+        )
+        site.write("site/index.html", "")
+        site.write("site/part/page/index.html", "")
+
+    def forms(self, text: str) -> dict[str, str]:
+        """The forms of the other page, by the endings of their names, and the files for the whole site."""
+        self.site.write("docs/part/page.md", text)
+        engine = self.site.engine
+        pages, failed = engine.read(self.site.project.page_paths())
+        assert not failed, failed
+        runs = engine.run([page for page in pages if page.program])
+        publish(
+            self.site.project,
+            read_course(self.site.project),
+            [(page, runs.get(page.path, Run(()))) for page in pages],
+            self.built,
+        )
+        files = [*(self.built / "part/page").iterdir(), *(self.built.glob("*.*"))]
+        texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.suffix != ".html"}
+        home = texts.get("index.md", "")
+        return texts | {"home": home, "index.md": (self.built / "part/page/index.md").read_text(encoding="utf-8")}
+
+    def blocks(self, *blocks: str, head: str = "") -> dict[str, str]:
+        """`forms` of a page of these blocks, each with its info string."""
+        return self.forms(head + "# Page\n\n" + "\n".join(f"```{block}\n```\n" for block in blocks))
+
+
+@pytest.fixture
+def book(site: Site) -> Book:
+    return Book(site)
+
+
+def outputs(text: str) -> list[dict[str, object]]:
+    """What the cells of a valid notebook hold as their outputs."""
+    book = nbformat.reads(text, as_version=4)
+    nbformat.validate(book)
+    return [dict(output) for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+# --- scripts and notebooks -----------------------------------------------------------------------------------------
+
+
+def test_what_a_page_shows_its_script_prints_and_its_notebook_holds(book: Book, reader: Reader) -> None:
+    forms = book.blocks(
+        "python\nx = 1\nprint('x is', x)", "python source='none'\nassert x == 1".replace("'none'", '"none"')
+    )
+    assert reader.run("page.py", forms["page.py"])[:2] == (0, "x is 1\n")
+    assert reader.run("page.ipynb", forms["page.ipynb"])[:2] == (0, "x is 1\n")
+    assert outputs(forms["page.ipynb"]) == [{"output_type": "stream", "name": "stdout", "text": "x is 1\n"}]
+    assert "# %% not shown on the page\nassert x == 1" in forms["page.py"]
+    assert '"source_hidden": true' in forms["page.ipynb"]
+    compile(forms["page.py"], "page.py", "exec")
+
+
+RAISES = 'python raises="ValueError" match="a\\nb"\ntext = """a\nb"""\ndef fail():\n    raise ValueError(f"""{text}\nc""")\nfail()'
+
+
+def test_an_expected_error_is_caught_shown_and_wanted(book: Book, reader: Reader) -> None:
+    forms = book.blocks(RAISES, "python\nprint(len(text))")
+    assert reader.run("page.py", forms["page.py"])[:2] == (0, "ValueError: a\nb\nc\n3\n")
+    assert reader.run("page.ipynb", forms["page.ipynb"])[0] == 0
+    assert [output["ename"] for output in outputs(forms["page.ipynb"]) if "ename" in output] == ["ValueError"]
+    for change in (("fail()\n\n", "fail\n\n"), ("raise ValueError", "raise KeyError"), ("{text}", "{1}")):
+        text = forms["page.py"].replace(*change)
+        assert text != forms["page.py"]
+        status, _, err = reader.run("page.py", text)
+        assert status == 1 and "expected ValueError here" in err
+
+
+def test_code_that_is_no_python_raises_when_it_is_reached(book: Book, reader: Reader) -> None:
+    forms = book.blocks("python\nprint('first')", 'python raises="SyntaxError"\nx = = 1')
+    status, out, _ = reader.run("page.py", forms["page.py"])
+    assert status == 0 and out.startswith("first\nSyntaxError: invalid syntax")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'x = """a\n  b\n"""',
+        'x = f"""a\n{1 +\n1}\n  b"""',
+        'x = ("a"\n     "b")',
+        "x = 'a\\\nb'",
+        "def f():\n    return '''\n'''\nx = f()",
+    ],
+)
+def test_indenting_changes_no_string(code: str) -> None:
+    plain: dict[str, object] = {}
+    within: dict[str, object] = {}
+    exec(code, plain)
+    exec(f"if True:\n{indented(code)}", within)
+    assert plain["x"] == within["x"]
+
+
+def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> None:
+    book.site.write(
+        "snippets/helper.py",
+        '# --8<-- [start:a]\nr"""Doc\'s \\d."""\nfrom pathlib import Path\n# --8<-- [end:a]\n\n\ndef read():\n    return (Path(__file__).parent / "data/d.txt").read_text()\n',
+    )
+    book.site.write("snippets/data/d.txt", "it's '''data''' \"\"\"\\")
+    forms = book.blocks(
+        "python\nimport inspect\nimport helper\nprint(helper.read(), helper.__doc__)\nprint(inspect.getsource(helper.read)[:10])"
+    )
+    for name in ("page.py", "page.ipynb"):
+        status, out, err = reader.run(name, forms[name], absent=["livepages"])
+        assert (status, out) == (0, "it's '''data''' \"\"\"\\ Doc's \\d.\ndef read()\n"), err
+    assert "--8<--" not in forms["page.py"]
+
+
+def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader) -> None:
+    book.site.write("pyproject.toml", "[tool.livepages]\n[tool.livepages.jax]\njax_debug_key_reuse = true\n")
+    head = "---\ndevices: 3\nx64: true\njax: {jax_default_matmul_precision: highest}\n---\n"
+    code = "python\nimport jax\nc = jax.config\nprint(jax.device_count(), c.jax_enable_x64, c.jax_debug_key_reuse, c.jax_default_matmul_precision)"
+    forms = book.blocks(code, head=head)
+    for name in ("page.py", "page.ipynb"):
+        assert reader.run(name, forms[name])[:2] == (0, "3 True True highest\n")
+
+
+def test_the_packages_to_install_are_those_that_the_page_imports(book: Book) -> None:
+    forms = book.blocks(
+        "python\nimport os\nimport jax\nfrom yaml import safe_load", head="---\nrequires: [markdown]\n---\n"
+    )
+    (line,) = re.findall("pip install.*", forms["page.py"])
+    assert re.fullmatch(r"pip install jax==[\d.]+ PyYAML==[\d.]+ markdown==[\d.]+", line, re.IGNORECASE)
+    assert f"%{line}" in forms["page.ipynb"]
+    for wrong in ("[no-such-thing]", "5"):
+        with pytest.raises(PageError, match="docs/part/page.md:2: requires"):
+            book.blocks("python\n1", head=f"---\nrequires: {wrong}\n---\n")
+
+
+def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Reader) -> None:
+    text = (
+        '# Page\n\n<!--pytest.mark.skipif("2 > 1", reason="too large")-->\n```python\nprint("marked")\n```\n\n'
+        "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\nprint('import')\n```\n\n"
+        '```python needs="tpus>=3"\nprint("tpu")\n```\n\n```python exec="off" why="a cluster"\nprint("off")\n```\n'
+    )
+    forms = book.forms(text)
+    said = "Not run here: too large\nNot run here: needs the module no_such_module\nNot run here: needs tpus>=3; this host has no tpu\n"
+    for name in ("page.py", "page.ipynb"):
+        assert reader.run(name, forms[name])[:2] == (0, said)
+    assert '# %% not run: a cluster\n# print("off")' in forms["page.py"]
+    for words in ("*Not run here: too large*", "*Not run: a cluster*"):
+        assert words in forms["index.md"]
+
+
+def test_imports_from_the_future_move_to_the_head(book: Book, reader: Reader) -> None:
+    forms = book.blocks(
+        "python\nx = 1", "python\nfrom __future__ import annotations\ndef f(x: Nothing): ...\nprint(f.__annotations__)"
+    )
+    for name in ("page.py", "page.ipynb"):
+        assert reader.run(name, forms[name])[:2] == (0, "{'x': 'Nothing'}\n")
+
+
+def test_figures_are_shown_in_colors_of_their_own(book: Book, reader: Reader) -> None:
+    forms = book.blocks(
+        'python alt="A line that rises"\nimport matplotlib.pyplot as plt\nplt.plot([1, 2], label="l")\nplt.legend()'
+    )
+    (shown,) = outputs(forms["page.ipynb"])
+    assert shown["data"]["text/plain"] == "A line that rises"  # type: ignore[index]
+    svg = shown["data"]["image/svg+xml"]  # type: ignore[index]
+    ElementTree.fromstring(svg)
+    assert "var(" not in svg and "#0072b2" in svg and "currentColor" not in svg
+    assert "*Figure: A line that rises*" in forms["index.md"]
+    status, _, err = reader.run("page.py", forms["page.py"])
+    assert status == 0, err
+
+
+def test_plain_python_runs_the_script(book: Book, tmp_path: Path) -> None:
+    forms = book.blocks(
+        "python\nimport jax\nprint(jax.numpy.arange(2))", 'python raises="TypeError"\njax.numpy.arange(2)[0] = 1'
+    )
+    file = tmp_path / "empty/page.py"
+    file.parent.mkdir()
+    file.write_text(forms["page.py"])
+    done = subprocess.run([sys.executable, "page.py"], cwd=file.parent, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("[0 1]\nTypeError: ") and list(file.parent.iterdir()) == [file]
+
+
+# --- Markdown ------------------------------------------------------------------------------------------------------
+
+TEXT = """\
+# Page
+
+A *first* paragraph with [a link](../index.md), in
+two lines.
+
+!!! note "Mind"
+    Inside, see [home](../index.md#top) and `[0](../index.md)`.
+
+    ```python
+    print("```in a list")
+    ```
+
+1.  An item
+
+    ??? success "Solution"
+        ```python raises="KeyError"
+        {}["k"]
+        ```
+
+    goes on.
+
+<!--pytest.mark.skipif("1 > 2")-->
+```python source="none"
+assert True
+```
+
+<!-- a remark -->
+The end.
+"""
+
+PLAIN = """\
+# Page
+
+A *first* paragraph with [a link](../../index.md), in
+two lines.
+
+**Mind**
+
+Inside, see [home](../../index.md#top) and `[0](../../index.md)`.
+
+````python
+print("```in a list")
+````
+
+````text
+```in a list
+````
+
+1.  An item
+
+    **Solution**
+
+    ```python
+    {}["k"]
+    ```
+
+    ```text
+    KeyError: 'k'
+    ```
+
+    goes on.
+
+<!-- a remark -->
+The end.
+"""
+
+
+def test_markdown_holds_text_and_outputs(book: Book) -> None:
+    forms = book.forms(TEXT)
+    assert forms["index.md"].partition("\n*Every output")[0] == PLAIN
+    assert "See [the page](part/page/index.md#end)." in forms["home"]
+    assert forms["llms-full.txt"].startswith("# Welcome\n") and "# Page\n" in forms["llms-full.txt"]
+
+
+def test_cells_do_not_go_on_in_a_list(book: Book) -> None:
+    page = book.site.read(book.site.write("docs/part/page.md", TEXT))
+    texts = [cell for cell in apart(pieces(page, lambda file: file.name)) if isinstance(cell, str)]
+    assert texts[2] == "goes on."
+    assert summary(page) == "A *first* paragraph with a link, in two lines."
+
+
+def test_the_contents_for_machines(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = "# Book\n\n> About.\n\n## Start here\n\n- [Welcome]({0}index.md): The first.\n\n## Part\n\n- [Page]({0}part/page/index.md): What it says.\n"
+    assert book.forms("# Page\n\nWhat it says.\n")["llms.txt"] == wanted.format("")
+    monkeypatch.setenv("TEST_ADDRESS", "https://book.example/docs")
+    forms = book.forms("# Page\n\nWhat it says.\n\n[Home](../index.md)\n\n```python\n1\n```\n")
+    assert forms["llms.txt"] == wanted.format("https://book.example/docs/")
+    assert "# https://book.example/docs/part/page/\n" in forms["page.py"]
+    assert "[Home](https://book.example/docs/)" in forms["page.py"]
+    assert "[Home](../../index.md)" in forms["index.md"]
+
+
+def test_pages_without_folders_of_their_own(book: Book) -> None:
+    (book.built / "part/page/index.html").unlink()
+    (book.built / "part/page.html").write_text("")
+    with pytest.raises(FileNotFoundError):  # `forms` looks for the folder's
+        book.forms("# Page\n\n[Home](../index.md)\n\n```python\n1\n```\n")
+    assert {file.name for file in (book.built / "part").iterdir() if file.is_file()} == {
+        "page.html",
+        "page.md",
+        "page.py",
+        "page.ipynb",
+    }
+    assert "[Home](../index.md)" in (book.built / "part/page.md").read_text()
+
+
+def test_a_folder_without_the_site_is_refused(book: Book) -> None:
+    (book.built / "part/page/index.html").unlink()
+    with pytest.raises(ProjectError, match=r"holds no HTML of docs/part/page\.md"):
+        book.forms("# Page\n")
+
+
+def test_two_runs_give_the_same_bytes(book: Book) -> None:
+    text = TEXT + '\n```python alt="A point"\nimport matplotlib.pyplot as plt\nplt.scatter([1], [1])\n```\n'
+    first, second = book.forms(text), book.forms(text)
+    assert first == second
+    ids = [cell["id"] for cell in json.loads(first["page.ipynb"])["cells"]]
+    assert len(set(ids)) == len(ids)
+
+
+# --- history and feed ----------------------------------------------------------------------------------------------
+
+
+def git(site: Site, *arguments: str, day: str = "2026-01-01") -> None:
+    settings = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
+    environment = {
+        "GIT_COMMITTER_DATE": f"{day}T12:00:00Z",
+        "GIT_AUTHOR_DATE": f"{day}T12:00:00Z",
+        "PATH": os.environ["PATH"],
+    }
+    subprocess.run(["git", *settings, *arguments], cwd=site.root, check=True, capture_output=True, env=environment)
+
+
+def commit(site: Site, day: str) -> None:
+    git(site, "add", "-A")
+    git(site, "commit", "-m", day, day=day)
+
+
+@pytest.fixture
+def kept(book: Book) -> Book:
+    """The book with a history: the home page of one day, the other's part of a later one."""
+    git(book.site, "init", "-q")
+    book.site.write("snippets/part.py", "part = 1\n")
+    book.site.write("docs/part/page.md", '# Page & <more>\n\nIt is.\n\n```python\n--8<-- "part.py"\n```\n')
+    commit(book.site, "2026-01-01")
+    book.site.write("snippets/part.py", "part = 2\n")
+    commit(book.site, "2026-02-03")
+    return book
+
+
+def test_a_page_changes_with_what_it_includes(kept: Book) -> None:
+    project = kept.site.project
+    changed = history.days(project)
+    page, home = (kept.site.read(project.docs / name) for name in ("part/page.md", "index.md"))
+    assert history.last_change(page, Run(()), project, changed) == "2026-02-03"
+    assert history.last_change(home, Run(()), project, changed) == "2026-01-01"
+    assert (
+        history.last_change(home, Run((), files={str(project.snippets / "part.py"): None}), project, changed)
+        == "2026-02-03"
+    )
+    assert history.last_change(home, Run(()), project, {}) == ""
+
+
+def test_without_a_whole_history_nothing_is_said(
+    book: Book, kept: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{kept.site.root}", tmp_path / "shallow"], check=True)
+    assert history.days(find_project(tmp_path / "shallow")) == {}
+    monkeypatch.setenv("PATH", "")
+    assert history.days(kept.site.project) == {}
+
+
+def test_the_feed_lists_pages_by_their_last_change(kept: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (kept.site.root / "docs/part/page.md").read_text()
+    assert "feed.xml" not in kept.forms(text)
+    monkeypatch.setenv("TEST_ADDRESS", "https://book.example/docs/")
+    root = ElementTree.fromstring(kept.forms(text)["feed.xml"].encode())
+    assert root.findtext(f"{ATOM}updated") == "2026-02-03T00:00:00Z"
+    found = [
+        [entry.findtext(f"{ATOM}{name}") for name in ("title", "id", "updated", "summary")]
+        + [link.get("href") for link in entry.iter(f"{ATOM}link")]
+        for entry in root.iter(f"{ATOM}entry")
+    ]
+    page, home = "https://book.example/docs/part/page/", "https://book.example/docs/"
+    assert found == [
+        ["Page & <more>", page, "2026-02-03T00:00:00Z", "It is.", page],
+        ["Welcome", home, "2026-01-01T00:00:00Z", "The first.", home],
+    ]
