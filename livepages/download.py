@@ -8,6 +8,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from livepages import distributions, jaxhost
@@ -41,7 +42,7 @@ class Download:
         address = [self.url] if self.url else []
         return [self.page.title, *address, "", f"The outputs on the page are from {versions()}{device}."]
 
-    @property
+    @cached_property
     def install(self) -> str:
         """What to tell pip so that it installs what the page imports, as it was when the page ran."""
         imported = {name for code in self._sources() for name in _imports(code)}

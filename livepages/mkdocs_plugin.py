@@ -26,7 +26,7 @@ from livepages.page import PageError
 from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import ProjectError, find_project
-from livepages.publish import publish
+from livepages.publish import Kept, publish
 
 log = logging.getLogger("mkdocs.plugins.livepages")
 
@@ -42,6 +42,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._serving = False
         self._told = 0
         self._shown = _Shown()
+        self._forms: Kept = {}
         self._content: str | None = None
         self._build: Build | None = None
 
@@ -119,7 +120,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         build = self._current()
         try:
             course = replace(read_course(build.engine.project), url=config.site_url or "")
-            publish(build.engine.project, course, build.ran, Path(config.site_dir))
+            publish(build.engine.project, course, build.ran, Path(config.site_dir), self._forms)
         except ProjectError as error:
             raise PluginError(str(error)) from None
         except PageError as error:

@@ -33,7 +33,12 @@ class Place:
         return posixpath.dirname(self.markdown)
 
 
-def publish(project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path) -> None:
+Kept = dict[Path, tuple[object, dict[str, str]]]  # for each page: what its forms were made from, and they
+
+
+def publish(
+    project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, kept: Kept | None = None
+) -> None:
     """Write every page's other forms, ``llms.txt``, ``llms-full.txt`` and, if the address is known, ``feed.xml``.
 
     Args:
@@ -41,17 +46,20 @@ def publish(project: Project, course: Course, ran: Iterable[tuple[Page, Run]], s
         course: its pages in order, and its name and address.
         ran: the pages that could be read, and what running each gave.
         site: the folder that holds the built site.
+        kept: what an earlier call with it made is not made again, unless its page has changed.
 
     Raises:
         ProjectError: the HTML of a page is not in the site.
         PageError: a page cannot be run elsewhere as it is.
     """
-    _Publication(project, course, ran, site).write()
+    _Publication(project, course, ran, site, {} if kept is None else kept).write()
 
 
 class _Publication:
-    def __init__(self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path) -> None:
-        self._project, self._course, self._site = project, course, site
+    def __init__(
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, kept: Kept
+    ) -> None:
+        self._project, self._course, self._site, self._kept = project, course, site, kept
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         self._ran = {page.path: (page, run) for page, run in ran}
         self._places = {
@@ -76,7 +84,10 @@ class _Publication:
     def _write_programs(self, page: Page, run: Run, place: Place) -> None:
         url = self._base and self._base + place.url
         links = self._links(_url, None if self._base else place.folder)
-        for ending, text in programs(page, run, self._project, url, links).items():
+        given = (page, run, url, self._project, self._places)
+        if page.path not in self._kept or self._kept[page.path][0] != given:
+            self._kept[page.path] = given, programs(page, run, self._project, url, links)
+        for ending, text in self._kept[page.path][1].items():
             self._write(f"{place.stem}.{ending}", text)
 
     def _contents(self) -> str:
