@@ -1,5 +1,5 @@
-// What the theme's own script leaves out. It runs once; the theme replaces pages in place (instant navigation), and
-// brings code to life as it comes into view.
+// What the theme's own script leaves out. It runs once: the theme replaces pages in place (instant navigation), and
+// sets code up as it comes into view.
 
 // A region that scrolls must be reachable with the keyboard: the theme sees to it only sideways, and only with a mouse.
 const reach = (region) => {
@@ -7,16 +7,18 @@ const reach = (region) => {
 };
 const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
 
-// The buttons of each block of code are no landmark of the page; their tooltips take the titles that named them.
-const name = (nav) => {
-  nav.setAttribute("role", "none");
-  for (const button of nav.children) button.setAttribute("aria-label", "Copy to clipboard");
+// Names for what has only an icon; the buttons of each block of code are no landmark of the page.
+const name = (added) => {
+  for (const nav of added.parentElement.querySelectorAll("nav.md-code__nav")) nav.setAttribute("role", "none");
+  for (const button of added.parentElement.querySelectorAll(".md-code__button")) button.ariaLabel = "Copy to clipboard";
+  for (const mark of added.parentElement.querySelectorAll(".md-annotation__index"))
+    mark.ariaLabel = `Note ${mark.firstElementChild.dataset.mdAnnotationId}`;
 };
 
 new MutationObserver((changes) => {
   for (const { type, target, addedNodes } of changes) {
     if (type === "attributes" && target.matches("pre > code:not([tabindex])")) reach(target);
-    for (const node of addedNodes) if (node.matches?.("nav.md-code__nav")) name(node);
+    for (const node of addedNodes) if (node.matches?.("nav.md-code__nav, aside.md-annotation")) name(node);
   }
 }).observe(document.body, { attributeFilter: ["tabindex"], childList: true, subtree: true });
 

@@ -171,16 +171,17 @@ class Visit:
 
     @property
     def size(self) -> int:
-        """The bytes received over the wire so far, without search, which no reader waits for."""
+        """The bytes received over the wire so far, without the search index and the worker that reads it."""
         return sum(
             sum(request.sizes()[part] for part in ("responseHeadersSize", "responseBodySize"))
             for request in self.requests
-            if "search" not in request.url.removeprefix(self.base)
+            if not request.url.endswith("search_index.json") and "/workers/search." not in request.url
         )
 
     def go(self, url: str = "") -> "Visit":
         """Open a page of the site, and wait until everything that it asks for has come."""
-        self.page.goto(self.base + url, wait_until="networkidle")
+        self.page.goto(self.base + url)
+        self.page.wait_for_load_state("networkidle")
         return self
 
     def unfold(self) -> None:
