@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from livepages import jaxhost
+from livepages import history, jaxhost
 from livepages.course import read_course
 from livepages.engine import Engine
 from livepages.guide import Guide
@@ -26,6 +26,7 @@ class Build:
         self.inventory = Inventory()
         self.guide = Guide(read_course(engine.project), engine.project.docs, {}, self.inventory)
         self._pages: list[Page] = []
+        self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
 
     def begin(self, started: Callable[[list[Page]], None], done: Callable[[Page, Run], None]) -> None:
@@ -39,6 +40,7 @@ class Build:
             ProjectError: an inventory cannot be read.
         """
         self.inventory = read_inventories(self.engine.project)
+        self._changed = history.days(self.engine.project)
         self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
         pages = {page.path: page for page in self._pages}
         self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, pages, self.inventory)
@@ -71,10 +73,17 @@ class Build:
         body, page = max(found, key=lambda pair: len(pair[0]))
         return page, self._runs.get(page.name, Run(())), text[len(body) :]
 
+    def updated(self, page: Page, run: Run) -> str:
+        """The day of the page's last change, in ISO form; empty where no history knows."""
+        return history.last_change(page, run, self.engine.project, self._changed)
+
     def shown_as(self, text: str) -> object:
         """What decides how a page of this text is shown: equal for two builds that show it the same way."""
         found = self.find(text)
-        return text, self.inventory, *((*found[:2], self.guide.decides(found[0])) if found else self.failures)
+        if found is None:
+            return text, self.inventory, tuple(self.failures)
+        page, run, _ = found
+        return text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
 
     @property
     def summary(self) -> str:
