@@ -18,6 +18,7 @@ from livepages.page import Page
 
 WORDS_A_MINUTE = 200
 BLOCKS_A_MINUTE = 4
+MOST_LINKS = 2  # of an entry in the index
 MAP = "<!-- live: course -->"
 INDEX = "<!-- live: names -->"
 
@@ -43,7 +44,7 @@ class Guide:
     def decides(self, page: Page) -> object:
         """What the page shows of other pages: equal for two guides that show the same on it."""
         if INDEX in page.text:
-            return self._index(page)
+            return self._index(page, str)
         others = self.pages.values() if MAP in page.text else self._before(page)
         return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others]
 
@@ -57,7 +58,7 @@ class Guide:
             stash: takes HTML, gives the text that stands for it in Markdown.
         """
         made = {MAP: self._map, INDEX: self._index}
-        lines = [new for line in lines for new in (made[line](page) if line in made else [line])]
+        lines = [new for line in lines for new in (made[line](page, stash) if line in made else [line])]
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
             return lines
         title = next((section.start for section in page.sections if section.level == 1), len(page.text))
@@ -93,7 +94,7 @@ class Guide:
     def _before(self, page: Page) -> list[Page]:
         return [self.pages[self.docs / name] for name, _ in _names(page) if self.docs / name in self.pages]
 
-    def _map(self, here: Page) -> list[str]:
+    def _map(self, here: Page, stash: Callable[[str], str]) -> list[str]:
         lines = []
         for part in self.course.parts:
             pages = [self.pages[path] for path in part.pages if path in self.pages and self.pages[path].program]
@@ -109,7 +110,7 @@ class Guide:
                 )
         return [*lines, ""]
 
-    def _index(self, here: Page) -> list[str]:
+    def _index(self, here: Page, stash: Callable[[str], str]) -> list[str]:
         """Every documented name that the pages' code uses, how, and in which section of each page first."""
         entries: dict[str, _Entry] = {}  # by address, which several names of one thing share
         for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
@@ -119,12 +120,13 @@ class Guide:
                         entry = entries.setdefault(use.address, _Entry(use.address))
                         entry.names.append(use.name)
                         entry.forms.add(block.code[use.start : use.end])
-                        entry.links.setdefault(page.name, _link(here, page, block.fence.start))
+                        # To a section the first link only: with all of them the index is half as large again.
+                        entry.links.setdefault(page.name, _link(here, page, 0 if entry.links else block.fence.start))
         lines: list[str] = []
         library = ""
         for entry in sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower())):
             lines += ["", f"## {entry.library}", ""] if entry.library != library else []
-            lines += entry.lines()
+            lines += entry.lines(stash)
             library = entry.library
         return lines
 
@@ -147,12 +149,16 @@ class _Entry:
     def library(self) -> str:
         return self.name.partition(".")[0]
 
-    def lines(self) -> list[str]:
+    def lines(self, stash: Callable[[str], str]) -> list[str]:
         """The entry as Markdown."""
         written = ", ".join(f"`{form}`" for form in sorted(self.forms - {self.name, ""}))
-        links = f"{', '.join(self.links.values())}; [reference]({self.address})"
-        heading = f"### `{self.name}` {{ #{self.name} }}"
-        return ["", heading, "", f"As {written}." if written else "", "", links, "{ data-search-exclude }", ""]
+        links = ", ".join(list(self.links.values())[:MOST_LINKS])
+        more = ", …" if len(self.links) > MOST_LINKS else ""
+        heading = stash(
+            f'<h3 id="{self.name}"><code>{self.name}</code></h3>'
+        )  # as Markdown it would have a link of its own
+        lines = ["", heading, "", f"As {written}." if written else "", ""]
+        return [*lines, f"{links}{more}; [reference]({self.address})", "{ data-search-exclude }", ""]
 
 
 def minutes(page: Page) -> int:

@@ -127,7 +127,7 @@ class _Whole(Treeprocessor):
 
 
 class _Check(Postprocessor):
-    """Sees to it that every block of the page is in what is shown."""
+    """Sees to it that every block of the page is in what is shown, and that little else is."""
 
     def __init__(self, show: _Show) -> None:
         super().__init__(show.md)
@@ -136,4 +136,4 @@ class _Check(Postprocessor):
     def run(self, text: str) -> str:
         if self._show.page and self._show.whole and (missing := render.missing(self._show.page, text)):
             self._show.report(missing)
-        return text
+        return render.light(text)

@@ -109,7 +109,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
-        templates = self._current().engine.project.cache / "templates"
+        env.trim_blocks = env.lstrip_blocks = True  # half of the theme's HTML is blanks between its statements
+        templates = self._current().engine.project.cache / "theme"
         templates.mkdir(parents=True, exist_ok=True)
         env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
         self._tell(self._current().failures[self._told :], "no page was written")

@@ -75,14 +75,14 @@ def test_the_index_has_each_name_once_with_the_sections_that_use_it(site: Site, 
         "https://example.org/\nmath math.html module\nmath.pi math.pi.html\nmath.tau math.pi.html\n",
     )
     use = "```python\nimport math\nfrom math import tau\nmath.pi, tau\n```\n"
-    site.write("docs/one/first.md", f"# The first\n\n{use}\n## Again\n\n{use}")
-    site.write("docs/one/second.md", f"# The second\n\n## A section\n\n{use}")
+    site.write("docs/one/first.md", f"# The first\n\n## A section\n\n{use}\n## Again\n\n{use}")
+    site.write("docs/one/second.md", f"# The second\n\n{use}")
     site.write("docs/map.md", "# Names\n\n<!-- live: names -->\n")
     html = shown(site, show, "map.md")
     assert re.findall(r'<h3 id="([^"]+)"><code>([^<]+)</code>', html) == [("math.pi", "math.pi")]
     assert re.findall(r'href="([^"]+)"', html) == [
-        "one/first.md",
-        "one/second.md#a-section",
+        "one/first.md#a-section",
+        "one/second.md",
         "https://example.org/math.pi.html",
     ]
 

@@ -3,6 +3,7 @@
 import gzip
 import mimetypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
-TEXT, FIGURES = 80 * 1024, 160 * 1024  # bytes that the first load of a page without or with figures may take
+TEXT, ALL = 80 * 1024, 160 * 1024  # bytes that the first load of a page may take, without and with its figures
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
 
@@ -177,6 +178,15 @@ class Visit:
             for request in self.requests
             if not request.url.endswith("search_index.json") and "/workers/search." not in request.url
         )
+
+    @property
+    def figures(self) -> int:
+        """The part of `size` that is drawn in the page."""
+        answer = self.requests[0].response()
+        assert answer
+        whole = answer.text()
+        sizes = [len(gzip.compress(text.encode())) for text in (whole, re.sub("<svg.*?</svg>", "", whole, flags=re.S))]
+        return sizes[0] - sizes[1]
 
     def go(self, url: str = "") -> "Visit":
         """Open a page of the site, and wait until everything that it asks for has come."""

@@ -137,6 +137,35 @@ def test_a_link_to_a_section_scrolls_to_it(visit: Open) -> None:
     assert again.evaluate("scrollY") > 0
 
 
+def test_a_link_to_a_block_scrolls_to_it(visit: Open) -> None:
+    page = visit(VMAP).page
+    small = page.locator("article > .live-result > .live-small").last
+    small.locator("summary").click()
+    anchor = (small.get_by_role("link", name="link to this block").get_attribute("href") or "").rpartition("#")[2]
+    again = visit(f"{VMAP}#{anchor}").page
+    expect(again.locator(f"[id='{anchor}'] + *")).to_be_in_viewport()
+    assert again.evaluate("scrollY") > 0
+
+
+def test_a_note_on_a_line_opens_and_closes(visit: Open) -> None:
+    page = visit("start/ten-minutes/").page
+    notes = page.locator(".highlight:has(.md-annotation)")
+    page.locator("pre:has-text('(1)')").first.scroll_into_view_if_needed()
+    button = notes.first.locator(".md-annotation__index").first
+    button.click()
+    expect(
+        notes.first.locator(".md-annotation .md-tooltip--active, .md-annotation .md-tooltip2--active").first
+    ).to_be_visible()
+    page.locator("h1").click()
+    expect(page.locator(".md-annotation .md-tooltip--active")).to_have_count(0)
+
+
+def test_a_link_shows_what_it_leads_to(visit: Open) -> None:
+    page = visit("find/map/").page
+    page.locator("article").get_by_role("link", name="Vectorizing with vmap").first.hover()
+    expect(page.locator(".md-tooltip2")).to_contain_text("write a function for one example")
+
+
 # --- pages ------------------------------------------------------------------------------------------------------------
 
 
@@ -173,5 +202,5 @@ def test_going_on_without_a_reload_keeps_everything_working(visit: Open) -> None
 def test_an_unknown_address_has_a_way_home(visit: Open) -> None:
     seen = visit("no/such/page/")
     seen.complaints.clear()  # the browser's own, of the 404
-    seen.page.locator("article").get_by_role("link", name="home").click()
-    expect(seen.page.locator("h1")).to_contain_text("Live JAX")
+    seen.page.locator("article").get_by_role("link", name="Home").click()
+    expect(seen.page.locator("h1")).to_contain_text("Learn JAX")
