@@ -39,7 +39,7 @@ class Served:
         command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self.port}"]
         self.process = subprocess.Popen(command, cwd=root, stderr=self.log.open("w"), start_new_session=True)
 
-    def wait(self, path: str, words: str, patience: float = 600.0) -> None:
+    def wait(self, path: str, words: str, patience: float = 300.0) -> None:
         """Return as soon as a page holds some words."""
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:

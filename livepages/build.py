@@ -26,6 +26,7 @@ class Build:
         self.inventory = Inventory()
         self.guide = Guide(read_course(engine.project), engine.project.docs, {}, self.inventory)
         self._pages: list[Page] = []
+        self._bodies: list[tuple[str, Page]] = []
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
 
@@ -42,6 +43,7 @@ class Build:
         self.inventory = read_inventories(self.engine.project)
         self._changed = history.days(self.engine.project)
         self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
+        self._bodies = [(_normal(page.body), page) for page in self._pages]
         pages = {page.path: page for page in self._pages}
         self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, pages, self.inventory)
         self.failures = [*self.unread, *self.guide.problems()]
@@ -67,7 +69,7 @@ class Build:
     def find(self, text: str) -> tuple[Page, Run, str] | None:
         """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
         text = _normal(text)
-        found = [(body, page) for page in self._pages if (body := _normal(page.body)) and text.startswith(body)]
+        found = [(body, page) for body, page in self._bodies if body and text.startswith(body)]
         if not found:
             return None
         body, page = max(found, key=lambda pair: len(pair[0]))

@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from functools import cache
 from typing import Any
 
 # Stand-ins that survive matplotlib's color parsing; each becomes a CSS variable, which the site's style sheet sets.
@@ -37,8 +38,12 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+@cache
 def preload() -> None:
-    """Import matplotlib with the site's style; does nothing where it is not installed."""
+    """Import matplotlib with the site's style, and draw once, so that forks find its fonts and its parser ready.
+
+    Does nothing where matplotlib is not installed.
+    """
     try:
         import matplotlib
     except ImportError:
@@ -46,9 +51,13 @@ def preload() -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot  # noqa: F401
     from cycler import cycler
+    from matplotlib.figure import Figure
 
     matplotlib.rcParams.update(_STYLE)
     matplotlib.rcParams["axes.prop_cycle"] = cycler(color=CYCLE)
+    figure = Figure()
+    figure.subplots().loglog([1, 10], [1, 10])
+    figure.savefig(io.StringIO(), format="svg", bbox_inches="tight")
 
 
 def take_open() -> list[str]:

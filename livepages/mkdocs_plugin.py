@@ -43,6 +43,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._told = 0
         self._shown = _Shown()
         self._forms: Kept = {}
+        self._indexed = _Indexed()
         self._content: str | None = None
         self._build: Build | None = None
 
@@ -95,7 +96,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     ) -> TemplateContext:
         """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
         self._content = page.content
-        page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)
+        if self._indexed.knows(page, config):
+            page.content = ""
+        else:
+            page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)
         return context
 
     @event_priority(-100)
@@ -103,6 +107,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
     ) -> TemplateContext:
         page.content = self._content
+        self._indexed.keep(page)
         return context
 
     on_page_context = CombinedEvent(_slim, _whole)
@@ -177,3 +182,28 @@ class _Shown:
             self._kept[name] = key, {what: value for what, value in vars(page).items() if before.get(what) is not value}
 
         page.render = render  # type: ignore[method-assign]
+
+
+class _Indexed:
+    """What the theme's search index holds of each page, for as long as `_Shown` gives the very same content."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[str | None, list[Any]]] = {}
+        self._entries: list[Any] = []
+        self._before = 0
+
+    def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
+        """Whether the page's entries are known; to be asked before the index is made."""
+        search = config.plugins.get("material/search")
+        self._entries = search.search_index.entries if search else []
+        self._before = len(self._entries)
+        return bool(search) and page.file.src_uri in self._kept and self._kept[page.file.src_uri][0] is page.content
+
+    def keep(self, page: MkDocsPage) -> None:
+        """Keep the entries just made, or put those in their place that are known."""
+        made = self._entries[self._before :]
+        content, entries = self._kept.setdefault(page.file.src_uri, (page.content, made))
+        if content is page.content:
+            self._entries[self._before :] = entries
+        else:
+            self._kept[page.file.src_uri] = page.content, made

@@ -11,12 +11,12 @@ Which name has which page stands in inventories, text files of a folder of the p
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
-from livepages.page import Block, Page
+from livepages.page import Page
 from livepages.project import Project, ProjectError
 
 _SCOPE = (
@@ -31,7 +31,7 @@ _SCOPE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Inventory:
     """The documented names of some libraries."""
 
@@ -61,10 +61,17 @@ def read_inventories(project: Project) -> Inventory:
     Raises:
         ProjectError: a line is not what an inventory has there; the message names file and line.
     """
+    files = sorted(project.inventories.glob("*.txt"))
+    return _inventory(tuple((file, project.name(file), file.stat().st_mtime_ns) for file in files))
+
+
+@lru_cache(maxsize=8)
+def _inventory(files: tuple[tuple[Path, str, int], ...]) -> Inventory:
+    """The inventory in files of these names and times."""
     addresses: dict[str, str] = {}
     modules = set()
-    for file in sorted(project.inventories.glob("*.txt")):
-        for name, address, module in _entries(file, project.name(file)):
+    for file, shown, _ in files:
+        for name, address, module in _entries(file, shown):
             addresses[name] = address
             if module:
                 modules.add(name)
@@ -98,28 +105,35 @@ class PageNames:
 
     def __init__(self, page: Page | None, inventory: Inventory) -> None:
         """Resolve the names in a page's code; where there is no page, only full names mean something."""
-        self.blocks: list[tuple[Block, list[Use]]] = []
+        blocks = page.blocks if page else ()
+        uses, self._anywhere = _resolved(tuple((block.code, block.runs) for block in blocks), inventory)
+        self.blocks = list(zip(blocks, uses, strict=True))
         """Each block of the page with its uses, in the order of the code."""
         self._inventory = inventory
-        self._anywhere = {name: name for name in inventory.libraries}
-        known: dict[str, str] = {}
-        bound: set[str] = set()
-        for block in page.blocks if page else ():
-            tree = _parsed(block.code)
-            names = _bound(tree)
-            inside = known | names
-            self.blocks.append((block, list(_uses(block.code, tree, inside, inventory))))
-            if block.runs:
-                known = inside
-                self._anywhere |= known
-                bound |= {name for name, full in names.items() if not full}
-        for name in bound:
-            self._anywhere.pop(name, None)
 
     def in_prose(self, code: str) -> list[Use]:
         """The uses in code that stands in the text, where every name means what it means anywhere on the page."""
         code = f"({code[1:]})" if code.startswith("@") else code
         return list(_uses(code, _parsed(code), self._anywhere, self._inventory))
+
+
+@lru_cache(maxsize=256)  # while serving, most pages stay what they are
+def _resolved(codes: tuple[tuple[str, bool], ...], inventory: Inventory) -> tuple[list[list[Use]], dict[str, str]]:
+    """For the code of each block, which runs or not, its uses; and what names mean wherever they stand on the page."""
+    anywhere = {name: name for name in inventory.libraries}
+    known: dict[str, str] = {}
+    bound: set[str] = set()
+    found = []
+    for code, runs in codes:
+        tree = _parsed(code)
+        names = _bound(tree)
+        inside = known | names
+        found.append(list(_uses(code, tree, inside, inventory)))
+        if runs:
+            known = inside
+            anywhere |= known
+            bound |= {name for name, full in names.items() if not full}
+    return found, {name: full for name, full in anywhere.items() if name not in bound}
 
 
 def _parsed(code: str) -> ast.Module:

@@ -94,7 +94,7 @@ def _lines(page: Page, address: Callable[[Path], str]) -> list[str]:
         elif match := _TITLED.fullmatch(plain):
             titles.append(indent)
             lines.append(f"{match[1]}**{match[3] or match[2].capitalize()}**\n")
-        elif re.match(r" *<!--[-\s]*pytest\b", plain):
+        elif re.match(r" *<!--[-\s]*(pytest\b|live:|material/)", plain):
             lines.append("")
         else:
             lines.append(_LINK.sub(link, plain))

@@ -33,7 +33,7 @@ class Place:
         return posixpath.dirname(self.markdown)
 
 
-Kept = dict[Path, tuple[object, dict[str, str]]]  # for each page: what its forms were made from, and they
+Kept = dict[Path, tuple[object, tuple[str, dict[str, str]]]]  # for each page: what its forms were made from, and they
 
 
 def publish(
@@ -70,25 +70,27 @@ class _Publication:
         """Write everything."""
         everything = []
         for path, place in self._places.items():
-            page, run = self._ran[path]
-            self._write(place.markdown, plain(page, run, pieces(page, self._links(_markdown, place.folder))))
-            everything.append(plain(page, run, pieces(page, self._links(_markdown))))
-            if page.program:
-                self._write_programs(page, run, place)
+            whole, forms = self._forms(*self._ran[path], place)
+            everything.append(whole)
+            for name, text in forms.items():
+                self._write(name, text)
         self._write("llms.txt", self._contents())
         self._write("llms-full.txt", "\n".join(everything))
         if self._base:
             course = self._course
             self._write("feed.xml", feed(course.name, course.description, self._base, self._entries()))
 
-    def _write_programs(self, page: Page, run: Run, place: Place) -> None:
+    def _forms(self, page: Page, run: Run, place: Place) -> tuple[str, dict[str, str]]:
+        """The page's part of ``llms-full.txt``, and its forms by the names of their files."""
         url = self._base and self._base + place.url
-        links = self._links(_url, None if self._base else place.folder)
         given = (page, run, url, self._project, self._places)
         if page.path not in self._kept or self._kept[page.path][0] != given:
-            self._kept[page.path] = given, programs(page, run, self._project, url, links)
-        for ending, text in self._kept[page.path][1].items():
-            self._write(f"{place.stem}.{ending}", text)
+            links = self._links(_url, None if self._base else place.folder)
+            made = programs(page, run, self._project, url, links) if page.program else {}
+            forms = {f"{place.stem}.{ending}": text for ending, text in made.items()}
+            forms[place.markdown] = plain(page, run, pieces(page, self._links(_markdown, place.folder)))
+            self._kept[page.path] = given, (plain(page, run, pieces(page, self._links(_markdown))), forms)
+        return self._kept[page.path][1]
 
     def _contents(self) -> str:
         """A table of contents as https://llmstxt.org describes it."""
