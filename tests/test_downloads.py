@@ -19,7 +19,7 @@ from livepages.publish import programs
 from tests.conftest import Reader
 
 PROJECT = find_project(Path(__file__))
-PAGES = [path for part in read_course(PROJECT).parts for path in part.pages]
+PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if "```python" in path.read_text()]
 
 
 @pytest.fixture(scope="module")

@@ -332,3 +332,10 @@ def test_expected_output_is_compared(site: Site) -> None:
         page = site.read(site.write("docs/p.md", text.format(kind, wanted)))
         verdicts.append(judge(page.blocks[0], site.engine.run([page])[page.path].outcomes[0]) is None)
     assert verdicts == [True, False, True]
+
+
+def test_an_error_says_the_same_wherever_its_objects_lie(site: Site) -> None:
+    _, run = site.run('raises="TypeError"\nraise TypeError(f"no {object()} here, and not 0xff")')
+    assert run.outcomes[0].raised
+    assert run.outcomes[0].raised.message == "no <object object at 0x…> here, and not 0xff"
+    assert "0x7" not in run.outcomes[0].raised.traceback

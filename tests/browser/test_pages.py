@@ -26,22 +26,21 @@ def test_these_are_all_pages(folder: Path) -> None:
     assert reader.urls(folder) == PAGES
 
 
-@pytest.mark.parametrize("url", PAGES)
-def test_a_page_asks_nobody_else_and_loads_fast(url: str, visit: Callable[..., Visit]) -> None:
+@pytest.mark.parametrize(("url", "view"), LOOKS, ids=str)
+def test_a_page_is_light_fits_and_is_open_to_all(url: str, view: View, visit: Callable[..., Visit]) -> None:
     """That it asks nobody else, and that there are no errors, the fixture checks."""
-    seen = visit(url)
+    seen = visit(url, view)
     policy = seen.page.locator("meta[http-equiv='Content-Security-Policy']").get_attribute("content")
     assert policy and policy.startswith("default-src 'self'")
     assert seen.size - seen.figures <= reader.TEXT
     assert seen.size <= reader.ALL
 
+    found = seen.violations()
+    assert not found, f"/{url} in {view}:\n" + "\n".join(found)
 
-@pytest.mark.parametrize("url", PAGES)
-def test_a_page_does_not_scroll_sideways(url: str, visit: Callable[..., Visit]) -> None:
-    page = visit(url, View("light", 320)).page
     for width in (320, 390, 768):
-        page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        seen.page.set_viewport_size({"width": width, "height": 800})
+        assert seen.page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("url", PAGES)
@@ -52,9 +51,3 @@ def test_a_page_needs_no_javascript(url: str, visit: Callable[..., Visit]) -> No
     shown = page.locator("article :is(h1, h2, p, pre > code, .live-result:not(.live-silent), .live-figure svg)")
     hidden = shown.evaluate_all("found => found.filter(part => !part.checkVisibility()).map(part => part.outerHTML)")
     assert shown.count() and not hidden
-
-
-@pytest.mark.parametrize(("url", "view"), LOOKS, ids=str)
-def test_axe_finds_nothing(url: str, view: View, visit: Callable[..., Visit]) -> None:
-    found = visit(url, view).violations()
-    assert not found, f"/{url} in {view}:\n" + "\n".join(found)
