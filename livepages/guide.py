@@ -78,7 +78,8 @@ class Guide:
             facts.append("read first: " + ", ".join(_link(page, other) for other in first))
         if page.program:
             stem = page.path.stem
-            forms = f'<a href="{stem}.py" download>script</a>, <a href="{stem}.ipynb" download>notebook</a>'
+            forms = f'<a href="{stem}.py" download>script</a>, <a href="{stem}.ipynb" download>notebook</a>, '
+            forms += '<a href="index.md">Markdown</a>'
             facts.append(f"take it with you: {stash(forms + self._colab(page))}")
         return (
             stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
