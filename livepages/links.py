@@ -88,8 +88,9 @@ def linked(shown: str, uses: Iterable[Use]) -> str:
     starts = [run.start for run in runs]
     for use in uses:
         inside = runs[bisect_left(starts, use.start) : bisect_left(starts, use.end)]
-        title = "" if use.name == "".join(run.html for run in inside) else f' title="{use.name}"'
-        link = _Tag(f'<a class="live-name" href="{html.escape(use.address)}"{title}>', "</a>")
+        link = _Tag(
+            f'<a class="live-name" href="{html.escape(use.address)}">', "</a>"
+        )  # the theme's script wraps titles
         # Outside the innermost elements, which give the text its color: the link itself has that of all code.
         depth = min(max(len(inside[0].tags) - 1, 0), *(_shared(inside[0].tags, run.tags) for run in inside))
         for run in inside:

@@ -133,14 +133,13 @@ def test_a_link_holds_the_whole_name_and_leaves_text_and_highlighting_as_they_ar
     )
     got = linked(shown, PageNames(page, INVENTORY).blocks[0][1])
     assert re.sub("</?a\\b[^>]*>", "", got).replace('@</span><span class="nd">', "@") == shown
-    assert re.findall('<a class="live-name" href="(.*?)"(?: title="(.*?)")?>(.*?)</a>', got) == [
-        ("https://example.org/lib.sub.html", "", '<span class="nn">lib.sub</span>'),
+    assert re.findall('<a class="live-name" href="(.*?)">(.*?)</a>', got) == [
+        ("https://example.org/lib.sub.html", '<span class="nn">lib.sub</span>'),
         (
             "https://example.org/lib.sub.f.html",
-            "lib.sub.f",
             '<span class="nd">s</span><span class="o">.</span><span class="n">f</span>',
         ),
-        ("https://example.org/lib.sub.f.html", "lib.sub.f", "<span>s</span><span>.</span><span>f</span>"),
+        ("https://example.org/lib.sub.f.html", "<span>s</span><span>.</span><span>f</span>"),
     ]
 
 
@@ -196,7 +195,7 @@ def test_pages_show_links_in_blocks_and_text_but_not_in_headings_links_or_output
 ) -> None:
     site.write("inventories/re.txt", "https://example.org/a/\nre ../re.html module\nre.match match.html#x\n")
     got = show(SHOWN)
-    links = re.findall('<a class="live-name" href="(.*?)"(?: title=".*?")?>(.*?)</a>', got)
+    links = re.findall('<a class="live-name" href="(.*?)">(.*?)</a>', got)
     assert [(address, re.sub("<.*?>", "", text)) for address, text in links] == [
         ("https://example.org/a/match.html#x", "re.match"),
         ("https://example.org/a/match.html#x", "re.match"),
