@@ -2,8 +2,8 @@
 
     python benchmarks/serve_speed.py [--page express/vmap.md] [--repeat 3]
 
-Works on a copy of the site. The table goes to the terminal and to ``benchmarks/serve_speed.md``. How long it takes until
-the change is noticed is part of what is measured.
+Works on a copy of the site. The table goes to the terminal and to ``benchmarks/serve_speed.md``. How long it takes
+until the change is noticed is part of what is measured.
 """
 
 import argparse

@@ -108,6 +108,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     ) -> TemplateContext:
         page.content = self._content
         self._indexed.keep(page)
+        page.content = re.sub(r' data-search-exclude(="[^"]*")?', "", page.content or "")
         return context
 
     on_page_context = CombinedEvent(_slim, _whole)
@@ -122,7 +123,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return env
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Write the pages' other forms beside their HTML."""
+        """Write the pages' other forms beside their HTML, and style sheets without what is for their authors."""
+        for name in config.extra_css:
+            if (sheet := Path(config.site_dir, name)).is_file():
+                text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
+                sheet.write_text(re.sub(r"\s*\n\s*", "\n", text), encoding="utf-8")
         build = self._current()
         try:
             course = replace(read_course(build.engine.project), url=config.site_url or "")
