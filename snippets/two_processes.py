@@ -7,9 +7,8 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import P
 from jax.experimental.multihost_utils import process_allgather
-from jax.sharding import NamedSharding
+from jax.sharding import NamedSharding, PartitionSpec
 
 
 def read_file(number: int) -> np.ndarray:  # 4 rows: three inputs, a target
@@ -21,9 +20,8 @@ def read_share() -> jax.Array:
     files = range(8)[jax.process_index() :: jax.process_count()]
     mine = np.concatenate([read_file(number) for number in files])
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
-    by_rows = NamedSharding(mesh, P("data"))
-    rows: jax.Array = jax.make_array_from_process_local_data(by_rows, mine)
-    return rows
+    by_rows = NamedSharding(mesh, PartitionSpec("data"))
+    return jax.make_array_from_process_local_data(by_rows, mine)
 
 
 # --8<-- [end:share]
