@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from livepages import history, jaxhost
-from livepages.course import read_course
+from livepages.course import Course, read_course
 from livepages.engine import Engine
 from livepages.guide import Guide
 from livepages.names import Inventory, read_inventories
@@ -24,7 +24,7 @@ class Build:
         self.unread: list[Failure] = []
         self.stale: list[Page] = []
         self.inventory = Inventory()
-        self.guide = Guide(read_course(engine.project), engine.project.docs, {}, self.inventory)
+        self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
         self._pages: list[Page] = []
         self._bodies: list[tuple[str, Page]] = []
         self._changed: dict[Path, str] = {}
@@ -38,7 +38,7 @@ class Build:
             done: called for each of them when it has run.
 
         Raises:
-            ProjectError: an inventory cannot be read.
+            ProjectError: an inventory or the course cannot be read.
         """
         self.inventory = read_inventories(self.engine.project)
         self._changed = history.days(self.engine.project)

@@ -76,11 +76,10 @@ class Guide:
             facts.append(f"on {page.settings.devices} virtual devices")
         if first := self._before(page):
             facts.append("read first: " + ", ".join(_link(page, other) for other in first))
-        if page.program:
-            stem = page.path.stem
-            forms = f'<a href="{stem}.py" download>script</a>, <a href="{stem}.ipynb" download>notebook</a>, '
-            forms += '<a href="index.md">Markdown</a>'
-            facts.append(f"take it with you: {stash(forms + self._colab(page))}")
+        stem = page.path.stem
+        forms = f'<a href="{stem}.py" download>script</a>, <a href="{stem}.ipynb" download>notebook</a>, '
+        forms += '<a href="index.md">Markdown</a>'
+        facts.append(f"take it with you: {stash(forms + self._colab(page))}")
         return (
             stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
         )
@@ -155,9 +154,8 @@ class _Entry:
         written = ", ".join(f"`{form}`" for form in sorted(self.forms - {self.name, ""}))
         links = ", ".join(list(self.links.values())[:MOST_LINKS])
         more = ", …" if len(self.links) > MOST_LINKS else ""
-        heading = stash(
-            f'<h3 id="{self.name}"><code>{self.name}</code></h3>'
-        )  # as Markdown it would have a link of its own
+        # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
+        heading = stash(f'<h3 id="{self.name}"><code>{self.name}</code></h3>')
         lines = ["", heading, "", f"As {written}." if written else "", ""]
         return [*lines, f"{links}{more}; [reference]({self.address})", "{ data-search-exclude }", ""]
 

@@ -219,9 +219,12 @@ def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
     for number, file in enumerate(files):
         assert f"<code>{number}</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
     assert len(begun) == 1
-    site.write("snippets/module.py", "x = 1\n")
-    markdown.markdown(files[0].read_text(), extensions=EXTENSIONS)
-    assert len(begun) == 2
+    others = {"snippets/module.py": "x = 1\n", "inventories/a.txt": "https://example.org/\n", "mkdocs.yml": "nav: []\n"}
+    for number, (name, text) in enumerate(others.items(), 2):
+        site.write(name, text)
+        for _ in range(2):
+            markdown.markdown(files[0].read_text(), extensions=EXTENSIONS)
+        assert len(begun) == number, name
 
 
 def test_every_block_has_an_address_that_prose_and_earlier_sections_do_not_move(show: Show) -> None:

@@ -201,6 +201,7 @@ def test_an_expected_error_is_possible(book: Site) -> None:
         ("pyproject.toml", "[project]\n", "no pyproject.toml with a [tool.livepages] table"),
         ("pyproject.toml", '[tool.livepages]\ndocs = "pages"\n', "docs_dir is"),
         ("mkdocs.yml", CONFIG.replace(", livepages]", "]"), "add livepages to markdown_extensions"),
+        ("mkdocs.yml", CONFIG + "nav:\n  - A:\n      - B: [a.md]\n", "mkdocs.yml: nav: A has more than one level"),
     ],
 )
 def test_a_set_up_that_would_skip_blocks_is_refused(book: Site, file: str, text: str, words: str) -> None:
