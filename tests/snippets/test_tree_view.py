@@ -18,7 +18,7 @@ def test_containers_fold_and_leaves_say_what_they_are() -> None:
         "<model> dict, 11 numbers ['a'] Pair, 5 numbers .first int32[4] .second OrderedDict, 1 numbers"
         " ['x'] float32[] ['b'] list, 6 numbers [0] float32[2, 3] [1] NoneType, 0 numbers"
     )
-    assert shown.count("<details>") == shown.count("</details>") == 5
+    assert shown.count("<details>") + 1 == shown.count("</details>") == 5 and shown.count("<details open>") == 1
     assert shown.count("<ul") == shown.count("</ul>") == 6
 
 
