@@ -16,12 +16,16 @@ UV := .venv-lock/bin/uv
 export NO_MKDOCS_2_WARNING = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help serve site test bench audit lock clean
+HOST ?= cpu
+
+.PHONY: help serve site test record upgrade bench audit lock clean
 
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
 	@echo "make site    build the site into site/"
 	@echo "make test    check the code, run all tests and all pages, build the site"
+	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
+	@echo "make upgrade run every page on another JAX (JAX=0.12.1), and say what would change"
 	@echo "make bench   measure the speed of building and serving"
 	@echo "make audit   look at the built site as readers do: requests, accessibility, bytes, search, Lighthouse"
 	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
@@ -37,9 +41,23 @@ test: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/livepages check
 	$(BIN)/pytest -n auto tests
 	$(BIN)/pytest docs
 	$(BIN)/mkdocs build --strict
+
+record: $(READY)
+	$(BIN)/livepages record --host $(HOST)
+
+# A second environment, with the versions of the lock but for JAX.
+upgrade: $(READY)
+	$(if $(JAX),,$(error Which JAX? make upgrade JAX=0.12.1))
+	@$(PYTHON) -m venv --clear .venv-upgrade
+	@.venv-upgrade/bin/python -m pip install --quiet --require-hashes -r $(LOCK)
+	@.venv-upgrade/bin/python -m pip install --quiet --no-build-isolation --no-deps -e .
+	@.venv-upgrade/bin/python -m pip install --quiet "jax==$(JAX)" "jaxlib==$(JAX)"
+	.venv-upgrade/bin/livepages record --host jax-$(JAX) --into .cache/upgrade || true
+	$(BIN)/livepages compare $(HOST) .cache/upgrade/jax-$(JAX)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/build_speed.py

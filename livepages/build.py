@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from livepages import history, jaxhost
+from livepages import history, jaxhost, render, status
 from livepages.course import Course, read_course
 from livepages.engine import Engine
 from livepages.guide import Guide
 from livepages.names import Inventory, read_inventories
 from livepages.outcome import Failure, Run, count, failures
-from livepages.page import Page
+from livepages.page import Block, Page
+from livepages.records import Records, Seen
 
 
 class Build:
@@ -24,6 +25,7 @@ class Build:
         self.unread: list[Failure] = []
         self.stale: list[Page] = []
         self.inventory = Inventory()
+        self.records = Records(engine.project)
         self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
         self._pages: list[Page] = []
         self._bodies: list[tuple[str, Page]] = []
@@ -38,9 +40,10 @@ class Build:
             done: called for each of them when it has run.
 
         Raises:
-            ProjectError: an inventory or the course cannot be read.
+            ProjectError: an inventory, the course or a record cannot be read.
         """
         self.inventory = read_inventories(self.engine.project)
+        self.records = Records(self.engine.project)
         self._changed = history.days(self.engine.project)
         self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
         self._bodies = [(_normal(page.body), page) for page in self._pages]
@@ -75,6 +78,28 @@ class Build:
         body, page = max(found, key=lambda pair: len(pair[0]))
         return page, self._runs.get(page.name, Run(())), text[len(body) :]
 
+    def seen(self, page: Page) -> dict[int, list[Seen]]:
+        """What hosts saw of a page's blocks, by their lines."""
+        return self.records.seen(page)
+
+    def lines(self, page: Page, run: Run, stash: Callable[[str], str]) -> list[str]:
+        """The text of a page as it is shown.
+
+        Args:
+            page: the page.
+            run: what running it gave.
+            stash: takes HTML, gives the text that stands for it in Markdown.
+        """
+        shown = render.page_lines(page, run, versions(), self.seen(page), stash)
+        shown = self.guide.lines(page, shown, self.updated(page, run), stash)
+        ordered = [self.guide.pages[path] for part in self.guide.course.parts for path in part.pages]
+        commit = history.commit(self.engine.project)
+        built = f"Built{f' from commit `{commit}`' if commit else ''} with {versions()}."
+        return status.lines(page, shown, ordered, self.records, built, self._anchor)
+
+    def _anchor(self, page: Page, block: Block) -> str:
+        return render.anchors(page, self._runs[page.name])[block.line]
+
     def updated(self, page: Page, run: Run) -> str:
         """The day of the page's last change, in ISO form; empty where no history knows."""
         return history.last_change(page, run, self.engine.project, self._changed)
@@ -85,7 +110,9 @@ class Build:
         if found is None:
             return text, self.inventory, tuple(self.failures)
         page, run, _ = found
-        return text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
+        others = [self.seen(other) for other in self._pages] if status.STATUS in page.text else None
+        shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
+        return *shown, self.seen(page), others
 
     @property
     def summary(self) -> str:

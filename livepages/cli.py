@@ -3,8 +3,10 @@
 import argparse
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+from livepages import status
 from livepages.build import Build
 from livepages.course import read_course
 from livepages.engine import Engine
@@ -13,6 +15,7 @@ from livepages.page import Page, PageError
 from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import Project, ProjectError, find_project
+from livepages.records import Host, Records, record
 from livepages.run import Runner
 
 _DESCRIPTION = """\
@@ -41,9 +44,23 @@ def main(arguments: list[str] | None = None) -> None:
     run.set_defaults(act=_run)
 
     check = commands.add_parser(
-        "check", help="read every page, run nothing: list what cannot be read and what is not run"
+        "check",
+        help="read every page, run nothing: list what cannot be read, what is not run, and what records do not hold",
     )
     check.set_defaults(act=_check)
+
+    record = commands.add_parser("record", help="run every page, and write down what this host saw")
+    record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
+    record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
+    record.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
+    record.set_defaults(act=_record)
+
+    compare = commands.add_parser(
+        "compare", help="list the blocks that gave something else on one host than on another"
+    )
+    compare.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
+    compare.add_argument("new", metavar="HOST", help="the other")
+    compare.set_defaults(act=_compare)
 
     export = commands.add_parser(
         "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
@@ -94,7 +111,56 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     for block in off:
         print(f"{block.page}:{block.line}: not run: {block.options.why}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
+    records = Records(project)
+    for host, stale in records.stale(pages).items():
+        first = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
+        print(f"{host}: {count(len(stale), 'block')} not recorded as they are now{first}")
+        if host == project.reference:
+            failed += [Failure(block.page, block.line, block.line, f"not recorded on {host}") for block in stale]
+    if project.records.is_dir():
+        message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
+        failed += [
+            Failure(project.name(file), 1, 0, message)
+            for file in records.orphans(pages)
+            if file.is_relative_to(project.records / project.reference)
+        ]
     return _tell(failed)
+
+
+def _record(options: argparse.Namespace, project: Project) -> int:
+    if options.into:
+        project = replace(project, records=options.into.resolve())
+    engine = Engine(project, Runner(options.jobs))
+    pages, failed = engine.read(project.page_paths())
+    programs = [page for page in pages if page.program]
+    progress = Progress(_say)
+    try:
+        progress.started(programs)
+        runs = engine.run(programs, progress.done)
+    finally:
+        engine.close()
+    for page in programs:
+        failed += failures(page, runs[page.path])
+    changed = record(project, options.host, [(page, runs[page.path]) for page in programs])
+    badge = status.badge(project, programs)
+    (project.records / "status.svg").write_text(badge, encoding="utf-8", newline="\n")
+    print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
+    return _tell(failed)
+
+
+def _compare(options: argparse.Namespace, project: Project) -> int:
+    pages, failed = Engine(project).read(project.page_paths())
+    old, new = (_host(project, name) for name in (options.old, options.new))
+    print(status.compare(pages, old, new).report)
+    return _tell(failed)
+
+
+def _host(project: Project, name: str) -> tuple[Host, Records]:
+    path = Path(name)
+    if path.parent != Path():
+        project = replace(project, records=path.resolve().parent)
+    records = Records(project)
+    return records.host(path.name), records
 
 
 def _export(options: argparse.Namespace, project: Project) -> int:

@@ -1,7 +1,9 @@
 """What a page rests on besides its own text: the project's files it opens or imports, and distributions."""
 
+import hashlib
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 _ENGINE = os.path.dirname(os.path.realpath(__file__))
@@ -11,6 +13,14 @@ _NOT_LOCAL = tuple({os.path.realpath(path) + os.sep for path in (sys.prefix, sys
 def is_local(file: str, root: str) -> bool:
     """Whether a file is the project's: below its root, and of neither Python, its packages, nor this engine."""
     return file.startswith(root + os.sep) and not file.startswith(_NOT_LOCAL)
+
+
+def content(file: Path) -> str | None:
+    """A hash of what a file holds, None if it is not there."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 class Dependencies:

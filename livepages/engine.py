@@ -9,6 +9,7 @@ from pathlib import Path
 
 from livepages import distributions, jaxhost, marks
 from livepages.cache import Cache, prune
+from livepages.dependencies import content
 from livepages.outcome import Failure, Run, failures
 from livepages.page import Page, PageError, read_page
 from livepages.project import Project
@@ -65,7 +66,7 @@ class Engine:
         host, began, counts = _host(self.project), time.time(), counts or {}
 
         def keep(page: Page, run: Run) -> None:
-            files = {name: _content(Path(name)) for name in run.files}
+            files = {name: content(Path(name)) for name in run.files}
             if len(run.outcomes) == len(page.program) and not failures(page, run) and not _touched(files, began):
                 entry = {"run": run.to_json(), "files": files, "versions": distributions.versions(run.modules)}
                 self._cache.put(_key(page, host), entry)
@@ -105,16 +106,9 @@ def _key(page: Page, host: str) -> str:
 
 def _still(files: dict[str, str | None], versions: dict[str, str | None]) -> bool:
     """Whether files and distributions are as they were."""
-    return all(_content(Path(name)) == content for name, content in files.items()) and all(
+    return all(content(Path(name)) == was for name, was in files.items()) and all(
         distributions.version(name) == number for name, number in versions.items()
     )
-
-
-def _content(file: Path) -> str | None:
-    try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
-    except OSError:
-        return None
 
 
 def _touched(files: Iterable[str], since: float) -> bool:

@@ -40,6 +40,12 @@ def last_change(page: Page, run: Run, project: Project, changed: Mapping[Path, s
     return max((changed.get(file, "") for file in files), default="") if page.path in changed else ""
 
 
+def commit(project: Project) -> str:
+    """The last commit that changed the pages, their modules or the engine, in short; empty where nobody knows."""
+    folders = [str(project.docs), str(project.snippets), str(Path(__file__).parent)]
+    return _git(project, "log", "-1", "--format=%h", "--", *folders).strip()
+
+
 def _git(project: Project, *arguments: str) -> str:
     try:
         done = subprocess.run(

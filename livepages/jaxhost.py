@@ -5,12 +5,16 @@ jax is imported inside functions only, so that a build in which nothing runs nev
 
 import contextlib
 import glob
+import json
 import os
 import platform
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 _TRACE = "/jax/core/compile/jaxpr_trace_duration"
 _COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -31,6 +35,55 @@ def fingerprint() -> dict[str, object]:
         },
         "accelerators": accelerators(),
     }
+
+
+_DESCRIBE = """
+import json, jax
+devices = jax.devices()
+driver = "" if devices[0].platform == "cpu" else devices[0].client.platform_version
+print(json.dumps({"device": devices[0].device_kind, "count": len(devices), "driver": driver}))
+"""
+
+
+def describe() -> dict[str, Any]:
+    """What this host is, asked of JAX in a process of its own, which gives the devices back.
+
+    Returns:
+        device (kind), count, processor, driver, system, python, jax, jaxlib, environment.
+
+    Raises:
+        RuntimeError: JAX finds no device.
+    """
+    command = [sys.executable, "-P", "-c", _DESCRIBE]
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    if asked.returncode:
+        raise RuntimeError(asked.stderr.strip().splitlines()[-1])
+    found = json.loads(asked.stdout)
+    here = fingerprint()
+    return {
+        **found,
+        "processor": f"{os.cpu_count()} × {_processor()}",
+        "driver": "; ".join(filter(None, [*found["driver"].splitlines(), _kernel_driver()])),
+        "system": here["machine"],
+        "python": here["python"],
+        "jax": installed(),
+        "jaxlib": installed("jaxlib"),
+        "environment": here["environment"],
+    }
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        if model := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8")):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _kernel_driver() -> str:
+    with contextlib.suppress(OSError):
+        if version := re.search(r"Kernel Module\D*([\d.]+)", Path("/proc/driver/nvidia/version").read_text("utf-8")):
+            return f"driver {version[1]}"
+    return ""
 
 
 def accelerators() -> list[str]:

@@ -91,8 +91,7 @@ class _Show(Preprocessor):
             return self._other(build, lines)
         self.page, run, rest = found
         stash = self.md.htmlStash.store
-        shown = render.page_lines(self.page, run, versions(), stash)
-        shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
+        shown = build.lines(self.page, run, stash)
         stamp = stash(render.stamp(run, versions())) if run.outcomes else ""
         return [*shown, "", stamp, "", *rest.split("\n")]
 

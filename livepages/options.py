@@ -27,6 +27,7 @@ class Options:
     id: str = ""
     alt: str = ""
     volatile: bool = False
+    tolerance: float = 0.0
     needs: str = ""
     timeout: float = 0.0
 
@@ -73,14 +74,14 @@ def _value(option: str, value: str) -> object:
         if value.lower() not in _SWITCHES:
             raise refuse("on or off")
         return _SWITCHES[value.lower()]
-    if option == "timeout":
+    if option in ("timeout", "tolerance"):
         try:
-            seconds = float(value)
+            number = float(value)
         except ValueError:
-            seconds = -1.0
-        if not seconds > 0:
-            raise refuse("a number of seconds")
-        return seconds
+            number = -1.0
+        if not number > 0:
+            raise refuse("a number of seconds" if option == "timeout" else "a number above 0")
+        return number
     if option == "source" and value not in SOURCES:
         raise refuse("one of " + ", ".join(SOURCES))
     if option == "result" and value != "markdown" and not _has_lexer(value):

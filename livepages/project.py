@@ -6,6 +6,8 @@ Settings stand in ``pyproject.toml``::
     docs = "docs"             # the pages
     snippets = "snippets"     # modules that pages include and import
     inventories = "inventories"  # where the reference of libraries is; need not be there
+    records = "records"       # what hosts saw
+    reference = "cpu"         # the host whose records must be up to date
     timeout = 60              # seconds a block may take, unless it says otherwise
 
     [tool.livepages.jax]      # jax configuration every page starts with
@@ -30,6 +32,8 @@ class Project:
     docs: Path
     snippets: Path
     inventories: Path
+    records: Path
+    reference: str = "cpu"
     timeout: float = 60.0
     jax: Mapping[str, object] = field(default_factory=dict)
 
@@ -72,6 +76,8 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
         "docs": str,
         "snippets": str,
         "inventories": str,
+        "records": str,
+        "reference": str,
         "timeout": (int, float),
         "jax": dict,
     }
@@ -80,11 +86,12 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
             raise ProjectError(f"{file}: [tool.livepages] knows no {name!r}; it knows {', '.join(kinds)}")
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
-    rest = {name: value for name, value in table.items() if name in ("timeout", "jax")}
+    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "jax")}
     return Project(
         root=root,
         docs=root / str(table.get("docs", "docs")),
         snippets=root / str(table.get("snippets", "snippets")),
         inventories=root / str(table.get("inventories", "inventories")),
+        records=root / str(table.get("records", "records")),
         **rest,  # type: ignore[arg-type]
     )

@@ -15,9 +15,10 @@ from pytest_codeblocks.plugin import TestBlock
 
 from livepages import marks
 from livepages.engine import Engine
-from livepages.outcome import Run, judge
+from livepages.outcome import Failure, Run, judge
 from livepages.page import Block, Page, PageError, read_page
 from livepages.project import Project, ProjectError, find_project
+from livepages.records import Records, mismatch
 
 _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 
@@ -84,11 +85,15 @@ class BlockItem(TestBlock):
             self.project.root, _Runs(self.session, self.project)
         )
         block = self.page.program[self.number]
-        outcome = runs.of(self.page).outcomes[self.number]
+        run = runs.of(self.page)
+        outcome = run.outcomes[self.number]
         if outcome.skipped:
             pytest.skip(outcome.skipped)
         if failure := judge(block, outcome):
             raise BlockError(str(failure))
+        if told := mismatch(block, outcome, run.device, runs.records.seen(self.page)[block.line]):
+            message = "the output is not the one on record; `livepages record` would write this one down"
+            raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""
@@ -111,6 +116,7 @@ class _Runs:
 
     def __init__(self, session: pytest.Session, project: Project) -> None:
         self._engine = Engine(project)
+        self.records = Records(project)
         session.config.add_cleanup(self._engine.close)
         self._pages: dict[Path, Page] = {}
         self._counts: dict[Path, int] = {}

@@ -6,7 +6,7 @@ The layout of source and result is markdown-exec's (`add_source`), and so are th
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from markdown_exec import add_source
@@ -14,29 +14,37 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
+from livepages import jaxhost
+from livepages.compare import differ
 from livepages.outcome import ERR, Failure, Outcome, Raised, Run, count, judge
 from livepages.page import Block, Page
+from livepages.records import Entry, Seen, entry
 
 SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
 
 
-def page_lines(page: Page, run: Run, versions: str, stash: Callable[[str], str]) -> list[str]:
+def page_lines(
+    page: Page, run: Run, versions: str, seen: Mapping[int, Sequence[Seen]], stash: Callable[[str], str]
+) -> list[str]:
     """The page's text with every Python fence replaced by its source and its result.
 
     Args:
         page: the page.
         run: what running it gave.
         versions: of what ran it, in words.
+        seen: for each block, by its line, what hosts saw of it.
         stash: takes HTML, gives the text that stands for it in Markdown.
     """
     outcomes = dict(zip((block.line for block in page.program), run.outcomes, strict=True))
     ran_on = f"{versions}, {run.device}" if run.device else versions
     lines: list[str] = []
     at = 0
-    for block, anchor in zip(page.blocks, _anchors(page, outcomes), strict=True):
+    found = anchors(page, run)
+    for block in page.blocks:
         lines += page.text[at : block.fence.start]
         notes, at = _notes(page, block)
-        lines += _block_lines(block, outcomes.get(block.line), notes, _Context(anchor, ran_on, stash))
+        context = _Context(found[block.line], ran_on, run.device, seen.get(block.line, ()), stash)
+        lines += _block_lines(block, outcomes.get(block.line), notes, context)
     return [*lines, *page.text[at:]]
 
 
@@ -44,19 +52,24 @@ def page_lines(page: Page, run: Run, versions: str, stash: Callable[[str], str])
 class _Context:
     anchor: str
     ran_on: str
+    device: str
+    seen: Sequence[Seen]
     stash: Callable[[str], str]
 
 
-def _anchors(page: Page, outcomes: Mapping[int, Outcome]) -> list[str]:
-    """For each block, what a link to it ends with: its own id, or its section and its place among those shown there."""
+def anchors(page: Page, run: Run) -> dict[int, str]:
+    """For each block, by its line, what a link to it ends with: its own id, or its section and its place among those
+    shown there; for one of which nothing is shown, its section."""
+    outcomes = dict(zip((block.line for block in page.program), run.outcomes, strict=True))
     places: Counter[str] = Counter()
-    anchors = []
+    found = {}
     for block in page.blocks:
         above = [section.anchor for section in page.sections if section.start < block.fence.start]
         section = above[-1] if above else "start"
-        places[section] += not _hidden(block, outcomes.get(block.line))
-        anchors.append(block.options.id or f"{section}.{places[section]}")
-    return anchors
+        hidden = _hidden(block, outcomes.get(block.line))
+        places[section] += not hidden
+        found[block.line] = section if hidden else block.options.id or f"{section}.{places[section]}"
+    return found
 
 
 def _hidden(block: Block, outcome: Outcome | None) -> bool:
@@ -129,7 +142,7 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     if failure := judge(block, outcome):
         return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
     if outcome.skipped:
-        return _not_run(block, outcome.skipped)
+        return _not_run(block, outcome.skipped, _newest(context.seen))
     parts = []
     if options.html:
         parts.append(outcome.stdout)
@@ -145,8 +158,9 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""
     silent = "" if content else " live-silent"
+    elsewhere = _elsewhere(block, outcome, context)
     small = _small_print(outcome, context)
-    return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{small}</div>'
+    return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{elsewhere}{small}</div>'
 
 
 def _text(stream: str, text: str, block: Block) -> str:
@@ -180,17 +194,60 @@ def _raised(raised: Raised) -> str:
 
 
 def _small_print(outcome: Outcome, context: _Context) -> str:
-    time = f"{outcome.seconds:.1f} s" if outcome.seconds >= 0.1 else f"{outcome.seconds * 1e3:.0f} ms"
-    counts = f"{count(outcome.traces, 'trace')}, {count(outcome.compiles, 'compile')}"
+    verified = [other for other in context.seen if other.entry.good]
+    hosts = f" · {count(len(verified), 'host')}" if verified else ""
+    where = "; ".join(f"{_label(other)} ({other.host.day})" for other in verified)
     return (
-        '<details class="live-small" data-search-exclude><summary>ran</summary><span>'
-        f"<span data-live-volatile>{time}</span>, {counts}; {html.escape(context.ran_on)}; "
-        f'<a href="#{html.escape(context.anchor)}">link to this block</a></span></details>'
+        f'<details class="live-small" data-search-exclude><summary>ran{hosts}</summary><span>'
+        f"<span data-live-volatile>{_time(outcome.seconds)}</span>, {_counts(outcome)}; {html.escape(context.ran_on)}; "
+        + (f"verified: {html.escape(where)}; " if verified else "")
+        + f'<a href="#{html.escape(context.anchor)}">link to this block</a></span></details>'
     )
 
 
-def _not_run(block: Block, why: str) -> str:
-    return f'<div class="live-result" {_marker(block)}><p class="live-note">Not run here: {html.escape(why)}</p></div>'
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
+
+
+def _counts(ran: Outcome | Entry) -> str:
+    return f"{count(ran.traces, 'trace')}, {count(ran.compiles, 'compile')}"
+
+
+def _label(seen: Seen) -> str:
+    return f"{seen.device or seen.host.device}, jax {seen.host.jax}"
+
+
+def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
+    """What other hosts gave, one open at a time: where it differs from this one, or where time is the point."""
+    options, here = block.options, entry(block, outcome)
+    if options.html or options.result == "markdown":
+        return ""
+    others = []
+    for other in context.seen:
+        if not other.entry.good or (other.device, other.host.jax) == (context.device, jaxhost.installed()):
+            continue
+        if options.volatile or differ(here, other.entry, options.tolerance):
+            label, body = html.escape(_label(other)), html.escape(other.entry.text)
+            cost = f"{_time(other.entry.seconds)}, {_counts(other.entry)}; {other.host.name}, {other.host.day}"
+            others.append(
+                f'<details name="{html.escape(context.anchor)}"><summary>{label}</summary>'
+                f"<pre><code>{body}</code></pre><p>{html.escape(cost)}</p></details>"
+            )
+    return f'<div class="live-elsewhere" data-search-exclude>{"".join(others)}</div>' if others else ""
+
+
+def _newest(seen: Sequence[Seen]) -> Seen | None:
+    return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
+
+
+def _not_run(block: Block, why: str, recorded: Seen | None = None) -> str:
+    """Why a block did not run, and what the newest record of it says, if there is one."""
+    said = f"Not run here: {why}"
+    body = ""
+    if recorded:
+        said += f". On {recorded.host.name} ({_label(recorded)}) on {recorded.host.day} it gave:"
+        body = _folded("live-stdout", html.escape(recorded.entry.text))
+    return f'<div class="live-result" {_marker(block)}><p class="live-note">{html.escape(said)}</p>{body}</div>'
 
 
 def _failure(failure: Failure) -> str:
