@@ -6,14 +6,15 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from livepages import history, jaxhost, render, status
+from livepages import history, jaxhost
 from livepages.course import Course, read_course
 from livepages.engine import Engine
 from livepages.guide import Guide
 from livepages.names import Inventory, read_inventories
 from livepages.outcome import Failure, Run, count, failures
-from livepages.page import Block, Page
+from livepages.page import Page
 from livepages.records import Records, Seen
+from livepages.status import STATUS
 
 
 class Build:
@@ -63,11 +64,27 @@ class Build:
     @property
     def ran(self) -> list[tuple[Page, Run]]:
         """The pages that could be read, and what running each gave."""
-        return [(page, self._runs.get(page.name, Run(()))) for page in self._pages]
+        return [(page, self.run_of(page)) for page in self._pages]
+
+    @property
+    def ordered(self) -> list[Page]:
+        """The pages of the course, in order."""
+        paths = [path for part in self.guide.course.parts for path in part.pages]
+        return [self.guide.pages[path] for path in paths if path in self.guide.pages]
+
+    def run_of(self, page: Page) -> Run:
+        """What running a page gave."""
+        return self._runs.get(page.name, Run(()))
 
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then; None for any other file."""
         return next((page.source for page in self._pages if page.path == path), None)
+
+    @property
+    def origin(self) -> str:
+        """From what the site is built, in Markdown."""
+        commit = history.commit(self.engine.project)
+        return f"Built{f' from commit `{commit}`' if commit else ''} with {versions()}."
 
     def find(self, text: str) -> tuple[Page, Run, str] | None:
         """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
@@ -76,29 +93,11 @@ class Build:
         if not found:
             return None
         body, page = max(found, key=lambda pair: len(pair[0]))
-        return page, self._runs.get(page.name, Run(())), text[len(body) :]
+        return page, self.run_of(page), text[len(body) :]
 
     def seen(self, page: Page) -> dict[int, list[Seen]]:
         """What hosts saw of a page's blocks, by their lines."""
         return self.records.seen(page)
-
-    def lines(self, page: Page, run: Run, stash: Callable[[str], str]) -> list[str]:
-        """The text of a page as it is shown.
-
-        Args:
-            page: the page.
-            run: what running it gave.
-            stash: takes HTML, gives the text that stands for it in Markdown.
-        """
-        shown = render.page_lines(page, run, versions(), self.seen(page), stash)
-        shown = self.guide.lines(page, shown, self.updated(page, run), stash)
-        ordered = [self.guide.pages[path] for part in self.guide.course.parts for path in part.pages]
-        commit = history.commit(self.engine.project)
-        built = f"Built{f' from commit `{commit}`' if commit else ''} with {versions()}."
-        return status.lines(page, shown, ordered, self.records, built, self._anchor)
-
-    def _anchor(self, page: Page, block: Block) -> str:
-        return render.anchors(page, self._runs[page.name])[block.line]
 
     def updated(self, page: Page, run: Run) -> str:
         """The day of the page's last change, in ISO form; empty where no history knows."""
@@ -110,7 +109,7 @@ class Build:
         if found is None:
             return text, self.inventory, tuple(self.failures)
         page, run, _ = found
-        others = [self.seen(other) for other in self._pages] if status.STATUS in page.text else None
+        others = [self.seen(other) for other in self._pages] if STATUS in page.text else None
         shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
         return *shown, self.seen(page), others
 

@@ -139,12 +139,14 @@ def _near(old: str, new: str, scale: float, tolerance: float) -> bool:
     a, b = float(old), float(new)
     if not (math.isfinite(a) and math.isfinite(b)):
         return a == b or (math.isnan(a) and math.isnan(b))
-    return abs(a - b) <= tolerance * max(abs(a), abs(b), scale) + 1.001 * max(_last_digit(old), _last_digit(new))
+    return abs(a - b) <= tolerance * max(abs(a), abs(b), scale) + 1.001 * min(_last_digit(old), _last_digit(new))
 
 
 def _last_digit(number: str) -> float:
-    """What one more in the last printed digit of a number is worth."""
+    """What one more in the last digit of a rounded number is worth; nothing where too few are printed to tell."""
     mantissa, _, exponent = number.partition("e")
+    if len(re.sub(r"\D", "", mantissa).lstrip("0")) < 3:
+        return 0.0
     return float(10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))
 
 

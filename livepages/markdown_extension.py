@@ -5,7 +5,8 @@ brings the pages up to date beforehand, all at once (`livepages.mkdocs_plugin`);
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from xml.etree.ElementTree import Element
@@ -15,13 +16,13 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from livepages import render
+from livepages import render, status
 from livepages.build import Build, in_use, versions
 from livepages.engine import Engine
 from livepages.links import Links
 from livepages.names import Inventory
 from livepages.outcome import Failure
-from livepages.page import Page
+from livepages.page import Block, Page
 from livepages.project import find_project
 
 
@@ -72,6 +73,13 @@ class LivePagesExtension(Extension):
         md.postprocessors.register(_Check(show), "livepages", 0)
 
 
+def _anchor(build: Build) -> Callable[[Page, Block], str]:
+    """What says what a link to a block of the build's pages ends with."""
+    anchors = cache(lambda path: render.anchors(pages[path], build.run_of(pages[path])))
+    pages = {page.path: page for page in build.ordered}
+    return lambda page, block: anchors(page.path)[block.line]
+
+
 class _Show(Preprocessor):
     """Replaces the fences of a page by their source and results."""
 
@@ -91,7 +99,10 @@ class _Show(Preprocessor):
             return self._other(build, lines)
         self.page, run, rest = found
         stash = self.md.htmlStash.store
-        shown = build.lines(self.page, run, stash)
+        shown = render.page_lines(self.page, run, versions(), build.seen(self.page), stash)
+        shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
+        if status.STATUS in shown:
+            shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
         stamp = stash(render.stamp(run, versions())) if run.outcomes else ""
         return [*shown, "", stamp, "", *rest.split("\n")]
 

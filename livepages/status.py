@@ -95,8 +95,6 @@ def lines(
         built: from what the site is built, in words.
         anchor: what a link to a block ends with.
     """
-    if STATUS not in text:
-        return list(text)
     made = [built, "", *_Status(here, [page for page in pages if page.program], records, anchor).lines()]
     return [new for line in text for new in (made if line == STATUS else [line])]
 

@@ -69,6 +69,9 @@ def test_a_library_is_known_where_it_belongs(library: str, where: set[str]) -> N
         ("links", "render run engine build"),
         ("download", "engine render"),
         ("publish", "engine render"),
+        ("compare", "records page run"),
+        ("records", "render run engine build"),
+        ("status", "render run engine build"),
     ],
 )
 def test_rooms_do_not_know_what_they_must_not(room: str, ignorant_of: str) -> None:

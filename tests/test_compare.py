@@ -1,0 +1,88 @@
+"""Two outputs of the same code: what counts as the same, and what is told of what does not."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from livepages.compare import NUMBERS, TOLERANCE, WHOLE_NUMBERS, differ
+
+
+@dataclass(frozen=True)
+class Told:
+    text: str
+    outcome: str = "ran"
+    figures: int = 0
+    error: str = ""
+
+
+def compare(old: str, new: str, tolerance: float = 0.0) -> str:
+    difference = differ(Told(old), Told(new), tolerance)
+    return difference.cause if difference else ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[1. 2. 3.]", "[1.        2.0000002 3.       ]"),
+        ("[ 1.  -2.5]\n", "[ 1.\n -2.5]"),
+        ("loss 0.123", "loss 0.124"),  # one in the last digit printed
+        ("[1.e+00 1.e-09]", "[1.e+00 3.e-09]"),  # nothing, beside the largest of the line
+        ("nan -inf", "nan -inf"),
+        ("<function f at 0x7f0123456789>", "<function f at 0x7fabcdef0123>"),
+        ("<function f at 0x7f0123456789>", "<function f at 0x…>"),
+        ("object id 140123456", "object id 1399999"),
+        ("File /home/one/page.py, line 3", "File /srv/two/page.py, line 3"),
+        ("got JitTracer(int32[])", "got DynamicJaxprTracer(int32[])"),
+        ("See https://docs.jax.dev/en/latest/errors.html#X", "See https://docs.jax.dev/en/latest/101/errors.html#X"),
+        ("<class 'jaxlib._jax.Array'>", "<class 'jaxlib.xla_extension.Array'>"),
+    ],
+)
+def test_what_means_the_same_is_the_same(old: str, new: str) -> None:
+    assert not compare(old, new) and not compare(new, old)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cause"),
+    [
+        ("[1. 2. 3.]", "[1. 2. 3.1]", NUMBERS),
+        ("0.5", "-0.5", NUMBERS),
+        ("nan", "1.0", NUMBERS),
+        ("inf", "-inf", NUMBERS),
+        ("[1. 1.e-09]\n[1.e-09]", "[1. 1.e-09]\n[3.e-09]", NUMBERS),  # the largest of its own line
+        ("(3, 4)", "(3, 5)", WHOLE_NUMBERS),
+        ("2 traces", "3 traces", WHOLE_NUMBERS),
+        ("f32[3]", "f32[4]", WHOLE_NUMBERS),
+        ("int32[3]", "int64[3]", "“int32” → “int64”"),
+        ("1", "1.0", "“1” → “1.0”"),
+        ("[1. 2.]", "[1. 2. 3.]", "with “3.”"),
+        ("TracerBoolConversionError", "TracerArrayConversionError", None),
+        ("{ lambda ; a:f32[]. let b:f32[] = pjit a", "{ lambda ; a:f32[]. let b:f32[] = jit a", "“pjit” → “jit”"),
+        ("said", "", "without “said”"),
+    ],
+)
+def test_what_means_something_else_differs(old: str, new: str, cause: str | None) -> None:
+    assert compare(old, new) == (cause or f"“{old}” → “{new}”")
+
+
+def test_numbers_may_differ_as_far_as_the_block_says() -> None:
+    assert compare("1.0000000", "1.0001000") == NUMBERS
+    assert not compare("1.0000000", "1.0001000", tolerance=1e-3)
+    assert compare("1.0000000", f"{1 + 3 * TOLERANCE:.7f}") == NUMBERS
+    assert not compare("1.0000000", f"{1 + TOLERANCE / 2:.7f}")
+
+
+def test_how_a_block_ended_is_compared_even_where_its_output_is_not() -> None:
+    ran, raised = Told("1 s"), Told("2 s", "raised", error="ValueError: no")
+    other = Told("2 s", "raised", error="TypeError: no")
+    assert differ(ran, Told("2 s"), volatile=True) is None
+    assert str(differ(ran, raised, volatile=True)).startswith("ran → raised")
+    assert str(differ(raised, other, volatile=True)).startswith("ValueError → TypeError")
+    assert str(differ(ran, Told("1 s", figures=1), volatile=True)).startswith("0 figures → 1")
+
+
+def test_a_difference_shows_the_lines_and_how_far_the_numbers_are_apart() -> None:
+    difference = differ(Told("same\nx 2.00\ny 8.00"), Told("same\nx 3.00\ny 9.00"))
+    assert difference
+    assert difference.diff == "-x 2.00\n-y 8.00\n+x 3.00\n+y 9.00"
+    assert (difference.absolute, difference.relative) == (1.0, 0.5)
+    assert str(difference).splitlines()[0] == "numbers, by 1 at most, relative 0.5:"

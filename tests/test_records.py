@@ -1,0 +1,302 @@
+"""Records: what they hold, when they stop holding, who compares with them, and what pages show of them."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from livepages import jaxhost, render, status
+from livepages.cli import main
+from livepages.outcome import Run
+from livepages.page import Page
+from livepages.project import ProjectError
+from livepages.records import Records, mismatch, record
+from tests.conftest import Site
+
+BLOCKS = (
+    "x = 2.0\nprint('x is', x)",
+    'raises="ValueError"\nraise ValueError("no such thing")',
+    "import helper\nassert helper.y",
+)
+MANY = 'needs="gpus>=64"\nprint("many")'
+
+
+@pytest.fixture
+def recorded(site: Site) -> tuple[Site, Page, Run]:
+    """A page of `BLOCKS`, recorded as ``cpu``."""
+    site.write("snippets/helper.py", "y = 1\n")
+    page, run = site.run(*BLOCKS)
+    record(site.project, "cpu", [(page, run)])
+    return site, page, run
+
+
+def files(site: Site) -> dict[str, str]:
+    return {file.name: file.read_text() for file in site.project.records.rglob("*.yml")}
+
+
+def rename(site: Site, name: str, **about: object) -> None:
+    """Make the record of cpu that of another host."""
+    for file in [site.root / "records/cpu.yml", *(site.root / "records/cpu").rglob("*.yml")]:
+        target = site.root / "records" / file.relative_to(site.root / "records").as_posix().replace("cpu", name, 1)
+        target.parent.mkdir(exist_ok=True)
+        file.rename(target)
+    host = site.root / "records" / f"{name}.yml"
+    host.write_text(yaml.safe_dump({**yaml.safe_load(host.read_text()), **about}))
+
+
+def test_a_record_is_text_that_people_can_read(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, _ = recorded
+    host, told = (yaml.safe_load(files(site)[name]) for name in ("cpu.yml", "page.yml"))
+    assert (host["device"], host["count"], host["jax"]) == ("cpu", 1, jaxhost.installed())
+    assert told["device"] == "cpu" and list(told["files"]) == ["snippets/helper.py"]
+    first, second, third = told["blocks"]
+    assert (first["outcome"], first["stdout"], first["code"]) == ("ran", "x is 2.0", "x = 2.0")
+    assert (second["outcome"], second["error"]) == ("raised", "ValueError: no such thing")
+    assert set(third) == {"key", "code", "outcome", "seconds"}
+    assert [block["key"] for block in told["blocks"]] == [block.key[:16] for block in page.program]
+
+
+def test_recording_again_changes_nothing(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, _ = recorded
+    before = files(site)
+    again = site.engine.run([page])[page.path]
+    assert record(site.project, "cpu", [(page, again)]) == []
+    assert files(site) == before
+
+
+def test_what_is_volatile_stays_as_it_was_recorded(site: Site) -> None:
+    page, run = site.run('volatile="on"\nimport os\nprint(os.getpid())')
+    record(site.project, "cpu", [(page, run)])
+    before = files(site)
+    assert record(site.project, "cpu", [(page, site.engine.run([page])[page.path])]) == []
+    assert files(site) == before
+
+
+def test_one_changed_character_ends_what_the_record_says_of_a_block_and_of_those_after_it(
+    recorded: tuple[Site, Page, Run],
+) -> None:
+    site, page, _ = recorded
+    changed = site.page(BLOCKS[0], BLOCKS[1].replace("no such", "no  such"), BLOCKS[2])
+    records = Records(site.project)
+    assert [len(seen) for seen in records.seen(page).values()] == [1, 1, 1]
+    assert [len(seen) for seen in records.seen(changed).values()] == [1, 0, 0]
+    assert records.stale([changed])["cpu"] == list(changed.program[1:])
+    moved = site.page(*BLOCKS, head="Other words.\n\n")
+    assert [len(seen) for seen in records.seen(moved).values()] == [1, 1, 1]
+
+
+def test_a_changed_module_ends_what_the_record_says_of_the_pages_that_import_it(
+    recorded: tuple[Site, Page, Run],
+) -> None:
+    site, page, _ = recorded
+    site.write("snippets/helper.py", "y = 2\n")
+    assert [len(seen) for seen in Records(site.project).seen(page).values()] == [0, 0, 0]
+
+
+def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Site) -> None:
+    page, run = site.run("print(1)", "1 / 0", MANY)
+    record(site.project, "cpu", [(page, run)])
+    first, second, third = yaml.safe_load(files(site)["page.yml"])["blocks"]
+    assert first["outcome"] == "ran"
+    assert (second["outcome"], second["error"]) == ("failed", "raised ZeroDivisionError: division by zero")
+    assert third["outcome"] == "not run" and third["error"].startswith("needs gpus>=64; this host has")
+    seen = [entry for found in Records(site.project).seen(page).values() for entry in found]
+    assert [one.entry.good for one in seen] == [True, False, False]
+
+
+def test_a_host_keeps_its_name_for_itself(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    rename(site, "new", jax="99.0")
+    with pytest.raises(ProjectError, match=r"new is cpu, jax 99\.0, and this is"):
+        record(site.project, "new", [(page, run)])
+    with pytest.raises(ProjectError, match="no name for a host"):
+        record(site.project, "../elsewhere", [(page, run)])
+
+
+def test_records_of_pages_that_are_gone_are_orphans_until_the_next_recording(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, _ = recorded
+    other, run = site.run("print(1)", name="other")
+    page.path.unlink()
+    assert Records(site.project).orphans([other]) == [site.root / "records/cpu/page.yml"]
+    record(site.project, "cpu", [(other, run)])
+    assert Records(site.project).orphans([other]) == []
+
+
+@pytest.mark.parametrize("text", ["- 1\n", "device: [\n", "device: cpu\n"])
+@pytest.mark.parametrize("name", ["cpu.yml", "cpu/page.yml"])
+def test_a_record_that_cannot_be_read_is_an_error_that_names_it(
+    name: str, text: str, recorded: tuple[Site, Page, Run]
+) -> None:
+    site, page, _ = recorded
+    site.write(f"records/{name}", text)
+    with pytest.raises(ProjectError, match=re.escape(name)):
+        Records(site.project).of(page)
+
+
+# --- compared ------------------------------------------------------------------------------------------------------
+
+
+def test_an_outcome_must_equal_the_record_of_its_kind_or_else_any(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    block, outcome = page.program[0], run.outcomes[0]
+
+    def told(device: str) -> str:
+        return mismatch(block, outcome, device, Records(site.project).seen(page)[block.line])
+
+    assert told("cpu") == told("NVIDIA H200") == ""
+    file = site.root / "records/cpu/page.yml"
+    file.write_text(file.read_text().replace("x is 2.0", "x is 3.0"))
+    for device in ("cpu", "NVIDIA H200"):
+        assert (
+            told(device)
+            == f"on cpu (cpu, jax {jaxhost.installed()}) it was another; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
+        )
+    rename(site, "old", jax="0.4.1")  # there it was another
+    record(site.project, "cpu", [(page, run)])  # and here this one
+    assert told("cpu") == told("NVIDIA H200") == ""
+
+
+def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return ended.value.code, capsys.readouterr().out
+
+
+def test_the_command_line_records_checks_and_compares(
+    capsys: pytest.CaptureFixture[str], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(site.root)
+    path = site.write("docs/page.md", "# T\n\n```python\nprint(1.5)\n```\n\nWords.\n\n```python\nprint('a')\n```\n")
+    assert command(capsys, "record", "--host", "cpu")[0] == 0
+    assert "2 of 2 on 1 host" in (site.root / "records/status.svg").read_text()
+    assert command(capsys, "check") == (
+        0,
+        "1 page, 2 Python blocks, 0 of them not run\ncpu: 0 blocks not recorded as they are now\n",
+    )
+    assert command(capsys, "record", "--host", "cpu")[1].endswith("1 page: 0 files of records changed\n")
+    assert command(capsys, "record", "--host", "new", "--into", "elsewhere")[0] == 0
+    told = site.root / "elsewhere/new/page.yml"
+    told.write_text(told.read_text().replace("1.5", "1.25").replace("stdout: a", "stdout: b"))
+    status_, said = command(capsys, "compare", "cpu", "elsewhere/new")
+    assert status_ == 0 and said.splitlines()[0].endswith("2 blocks ran on both, 2 differ, 0 ran on one alone")
+    assert "numbers: 1 block\n  docs/page.md:3, by 0.25 at most, relative 0.17\n    -1.5\n    +1.25\n" in said
+    assert "“a” → “b”: 1 block\n  docs/page.md:9\n    -a\n    +b\n" in said
+
+    path.write_text(path.read_text().replace("'a'", "'b'"))
+    site.write("docs/gone.md", "# G\n\n```python\n```\n").unlink()
+    site.write("records/cpu/gone.yml", told.read_text())
+    status_, said = command(capsys, "check")
+    assert status_ == 1
+    assert "docs/page.md:9: block of line 9: not recorded on cpu" in said
+    assert "records/cpu/gone.yml:1: is the record of no page" in said
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "cpu", "nowhere"])
+    assert ended.value.code == 2 and "holds no record of 'nowhere', but cpu" in capsys.readouterr().err
+
+
+def test_a_failing_page_is_recorded_and_told_and_the_others_too(
+    capsys: pytest.CaptureFixture[str], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(site.root)
+    site.write("docs/bad.md", "# T\n\n```python\nimport os\nos._exit(3)\n```\n")
+    site.write("docs/good.md", "# T\n\n```python\nprint(1)\n```\n")
+    code, said = command(capsys, "record", "--host", "cpu")
+    assert code == 1 and "docs/bad.md:3" in said
+    told = files(site)
+    assert "outcome: failed" in told["bad.yml"] and "outcome: ran" in told["good.yml"]
+
+
+def test_checking_records_does_not_import_jax(recorded: tuple[Site, Page, Run]) -> None:
+    site = recorded[0]
+    code = "import sys\nsys.modules['jax'] = None\nfrom livepages.cli import main\nmain(['check'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=site.root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("[tool.livepages]\n")
+    page = pytester.mkdir("docs") / "page.md"
+    page.write_text("# Page\n\n```python\nprint(1.5)\n```\n\n```python\nprint('said')\n```\n")
+    command = [sys.executable, "-m", "livepages", "record", "--host", "cpu"]
+    subprocess.run(command, cwd=pytester.path, check=True, capture_output=True)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", "docs").assert_outcomes(passed=2)
+    told = pytester.path / "records/cpu/page.yml"
+    told.write_text(told.read_text().replace("said", "sung"))
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "docs")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*docs/page.md:7: block of line 7: the output is not the one on record*", "*-sung*", "*+said*"]
+    )
+
+
+# --- on the page ----------------------------------------------------------------------------------------------------
+
+
+def shown(site: Site, page: Page, run: Run) -> str:
+    return "\n".join(render.page_lines(page, run, "jax 1", Records(site.project).seen(page), str))
+
+
+def test_a_block_names_the_hosts_that_have_run_it_and_after_an_edit_none(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    assert shown(site, page, run).count("<summary>ran · 1 host</summary>") == 3
+    assert f"verified: cpu, jax {jaxhost.installed()} (2" in shown(site, page, run)
+    edited, again = site.run(BLOCKS[0], BLOCKS[1] + " ", BLOCKS[2])
+    assert shown(site, edited, again).count("ran · 1 host") == 1
+    assert shown(site, edited, again).count("<summary>ran</summary>") == 2
+
+
+def test_what_other_hosts_gave_is_shown_where_it_differs(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    assert "live-elsewhere" not in shown(site, page, run)
+    rename(site, "old", jax="0.4.1")
+    assert "live-elsewhere" not in shown(site, page, run)
+    file = site.root / "records/old/page.yml"
+    file.write_text(file.read_text().replace("x is 2.0", "x is <3.0"))
+    found = re.findall(r"<summary>(cpu, jax .*?)</summary><pre><code>(.*?)</code>", shown(site, page, run))
+    assert found == [("cpu, jax 0.4.1", "x is &lt;3.0")]
+
+
+def test_where_time_is_the_point_other_hosts_are_always_shown(site: Site) -> None:
+    page, run = site.run('volatile="on"\nprint("1 s")')
+    record(site.project, "cpu", [(page, run)])
+    assert "live-elsewhere" not in shown(site, page, run)  # this very host
+    rename(site, "old", jax="0.4.1")
+    assert "<summary>cpu, jax 0.4.1</summary><pre><code>1 s</code>" in shown(site, page, run)
+
+
+def test_what_cannot_run_here_is_shown_from_the_newest_record_and_said_so(site: Site) -> None:
+    page, run = site.run("print(1)", MANY)
+    assert "Not run here: needs gpus&gt;=64" in shown(site, page, run)
+    record(site.project, "cpu", [(page, run)])
+    file = site.root / "records/cpu/page.yml"
+    told = yaml.safe_load(file.read_text())
+    told["blocks"][1] |= {"outcome": "ran", "stdout": "many\nmore"}
+    file.write_text(yaml.safe_dump({**told, "device": "NVIDIA H200"}))
+    rename(site, "gpus", device="NVIDIA H200", jax="0.11.2", day="2026-11-20")
+    text = shown(site, page, run)
+    assert "On gpus (NVIDIA H200, jax 0.11.2) on 2026-11-20 it gave:" in text and "many\nmore" in text
+
+
+def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    rename(site, "old", jax="0.4.1")
+    file = site.root / "records/old/page.yml"
+    file.write_text(file.read_text().replace("x is 2.0", "x is 3.0"))
+    record(site.project, "cpu", [(page, run)])
+
+    def told(*pages: Page) -> str:
+        records = Records(site.project)
+        return "\n".join(status.lines(page, ["# S", status.STATUS], pages, records, "Built.", lambda page, block: "a"))
+
+    text = told(page)
+    assert "Built." in text and "| host | cpu | old |" in text
+    assert "| blocks on record as they are now | 3 of 3 | 3 of 3 |" in text
+    assert (
+        '| [Page](page.md) | <span class="live-good">3 of 3</span> | <span class="live-good">3 of 3</span>, 1 differs |'
+        in text
+    )
+    assert "- numbers: [page:3](page.md#a)" in text
+    edited = site.page(BLOCKS[0], BLOCKS[1] + " ", BLOCKS[2])
+    assert '<span class="live-stale">1 of 3</span>' in told(edited)
