@@ -132,6 +132,7 @@ def _operations(text: str, own: Own) -> tuple[Program, dict[Name, set[Place]]]:
                 yield file, (int(line), int(start), int(last or line), int(end))
 
     program: Program = []
+    regions: list[int] = []  # lines of operations that are noted further down, where their last region ends
     names: dict[Name, set[Place]] = {}
     calls: dict[str, set[Place]] = {}
     for line in text.split("\n"):
@@ -145,12 +146,14 @@ def _operations(text: str, own: Own) -> tuple[Program, dict[Name, set[Place]]]:
             names.setdefault(_name(name[1], found), set()).add(place)
         if call := re.search(r"call @(\w+)", line):
             calls.setdefault(call[1], set()).update(places)
-        program.append((_shorter(line), places))
+        if " = " in line and not location:
+            regions.append(len(program))
+        program.append((_shorter(line[2:]), places))  # everything is in a module
 
-    for at, (line, places) in enumerate(program):  # what has regions is noted where the last of them ends
-        if " = " in line and not places:
-            end = line[: len(line) - len(line.lstrip())] + "}"
-            places.update(next((ended for text, ended in program[at:] if text == end), set()))
+    for at in regions:
+        line, places = program[at]
+        end = line[: len(line) - len(line.lstrip())] + "}"
+        places.update(next((ended for text, ended in program[at:] if text == end), set()))
     function = ""
     for line, places in program:
         if head := re.search(r"func private @(\w+)", line):
@@ -247,8 +250,10 @@ def _shorter(line: str) -> str:
     line = re.sub(r" loc\([^()]*\)|, (metadata|backend_config|frontend_attributes)=\{.*", "", line)
     line = re.sub(r"(?<=\])\{[\d,:()A-Z]*\}|, dimensions=\{\}|/\*index=\d+\*/", "", line)
     line = re.sub(r"^((?:ENTRY )?%\S+) \(.*\{$", r"\1 {", line)
-    line = re.sub(r'stablehlo\.|func\.|, precision = \[[\w, ]*\]| \{jax\.result_info = "[^"]*"\}', "", line)
-    line = re.sub(r" : \(.*\) -> (.*)$", r" : \1", line)
+    line = re.sub(
+        r'stablehlo\.|func\.|, precision = \[[\w, ]*\]|, dims = \[\]| \{jax\.result_info = "[^"]*"\}', "", line
+    )
+    line = re.sub(r" : \(.*\) -> (.*)$| : tensor<\w+>, (?=tensor<\w+>$)", r" : \1", line)
     line = re.sub(r"dense<([^<>]*)>", lambda number: _short(number[1]), line)
     return re.sub(r"tensor<([^<>]*)>", r"\1", line).rstrip()
 
@@ -271,14 +276,14 @@ def panes(name: str, found: Stages) -> str:
         found: what is shown.
     """
     shown = [_pane("Python", _python(name, found))]
-    shown += [_pane(language, "\n".join(map(_line, lines))) for language, lines in found.programs.items()]
+    shown += [_pane(language, "".join(map(_line, lines))) for language, lines in found.programs.items()]
     entries = "".join(
         f'<li id="{name}.{number}"><code>{html.escape(found.expression(number))}</code>{_entry(found, number)}</li>'
         for number in range(1, len(found.places) + 1)
     )
     return (
-        f'<div class="live-panes"><div>{"".join(shown)}</div><p role="status"></p>'
-        f"<details><summary>The same as a list</summary><ol>{entries}</ol></details></div>"
+        f'<div class="live-panes"><p role="status"></p><div>{"".join(shown)}</div>'
+        f'<details class="live-more"><summary>The same as a list</summary><ol>{entries}</ol></details></div>'
     )
 
 
@@ -287,11 +292,9 @@ def _pane(title: str, code: str) -> str:
 
 
 def _line(line: Line) -> str:
-    text = html.escape(line.text, quote=False)
-    body = text.lstrip()
-    indent = text[: len(text) - len(body)]
     numbers = " ".join(map(str, sorted(line.expressions)))
-    return f'{indent}<span data-e="{numbers}">{body}</span>' if numbers else text
+    mark = f' data-e="{numbers}"' if numbers else ""
+    return f"<span{mark}>{html.escape(line.text, quote=False)}\n</span>"
 
 
 def _python(name: str, found: Stages) -> str:
@@ -316,8 +319,8 @@ def _python(name: str, found: Stages) -> str:
                 linked.add(number)
                 label = html.escape(found.expression(number))
                 shown += f'<a href="#{name}.{number}" data-e="{number}" aria-label="{label}">{part}</a>'
-        rows.append(shown)
-    return "\n".join(rows)
+        rows.append(f"<span>{shown}\n</span>")
+    return "".join(rows)
 
 
 def _entry(found: Stages, number: int) -> str:

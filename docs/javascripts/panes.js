@@ -10,11 +10,11 @@ document$.subscribe(() => {
       for (const part of parts)
         part.classList.toggle("live-lit", part.dataset.e.split(" ").some((number) => wanted.includes(number)));
       const names = wanted.map((number) => panes.querySelector(`a[data-e="${number}"]`)?.ariaLabel);
-      const lines = [...panes.querySelectorAll("[role=group]")].slice(1);
-      const found = lines.map((pane) => `${pane.querySelectorAll(".live-lit").length} in ${pane.ariaLabel}`);
+      const programs = [...panes.querySelectorAll("[role=group]")].slice(1);
+      const lines = programs.map((pane) => `${pane.ariaLabel} ${pane.querySelectorAll(".live-lit").length}`);
       panes.querySelector("[role=status]").textContent = !numbers
         ? "Choose an expression."
-        : `${names.length > 1 ? `${names.length} expressions` : names[0]}. Lines: ${found.join(", ")}.`;
+        : `${names.length > 1 ? `${names.length} expressions` : names[0]}\nLines: ${lines.join(", ")}`;
     };
 
     panes.addEventListener("pointerover", (event) => event.pointerType === "mouse" && light(at(event) ?? chosen));
