@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby, islice, takewhile
 from typing import Any
 
 import jax
@@ -58,8 +58,8 @@ class Stages:
     def counts(self) -> list[int]:
         """How many lines compute something: of the jaxpr, StableHLO, optimized HLO, and the entry of the latter."""
         programs = list(self.programs.values())
-        entry = next(at for at, line in enumerate(programs[-1]) if line.text.startswith("ENTRY"))
-        return [sum(line.computes for line in lines) for lines in (*programs, programs[-1][entry:])]
+        entry = takewhile(lambda line: line.text != "}", programs[-1])
+        return [sum(line.computes for line in lines) for lines in (*programs, entry)]
 
 
 def stages(function: Callable[..., Any], *args: Any, shown: Callable[..., Any] | None = None) -> Stages:
@@ -164,7 +164,10 @@ def _operations(text: str, own: Own) -> tuple[Program, dict[Name, set[Place]]]:
 
 
 def _instructions(text: str, own: Own, names: dict[Name, set[Place]]) -> Program:
-    """The lines of optimized HLO. XLA tells apart where places start, not where they end: names tell the rest."""
+    """The lines of optimized HLO, the entry first.
+
+    XLA tells apart where places start, not where they end: the names of operations tell the rest.
+    """
     files = dict(re.findall(r'^(\d+) "(.*)"$', text.partition("FunctionNames")[0], re.MULTILINE))
     locations, frames = (
         {row: {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", rest)} for row, rest in rows}
@@ -205,7 +208,8 @@ def _instructions(text: str, own: Own, names: dict[Name, set[Place]]) -> Program
             places |= inside.get(called, set())
         inside.setdefault(computation, set()).update(places)
         program.append((_shorter(line), places))
-    return _with_constants(_without_unpacking(program))
+    entry = next(at for at, (line, _) in enumerate(program) if line.startswith("ENTRY"))
+    return _with_constants(_without_unpacking(program[entry:] + program[:entry]))
 
 
 def _name(operation: str, stack: Stack) -> Name:
@@ -298,7 +302,7 @@ def _line(line: Line) -> str:
 
 
 def _python(name: str, found: Stages) -> str:
-    """The source; each expression is a link, on the first part of it that is not part of one inside it."""
+    """The source; each expression is a link, on its first word or sign that is not part of an expression inside it."""
     linked: set[int] = set()
     rows = []
     for line, row in enumerate("".join(found.source).splitlines(), found.first_line):
@@ -313,7 +317,7 @@ def _python(name: str, found: Stages) -> str:
             part = html.escape(row[columns[0] : columns[-1] + 1], quote=False)
             if not number or not part.strip():
                 shown += part
-            elif number in linked:
+            elif number in linked or not part.strip(" ()[],"):
                 shown += f'<span data-e="{number}">{part}</span>'
             else:
                 linked.add(number)
