@@ -176,7 +176,7 @@ def _instructions(text: str, own: Own, names: dict[Name, set[Place]]) -> Program
             re.findall(r"^(\d+) \{(file_location_id=.*)\}$", text, re.MULTILINE),
         )
     )
-    no_parent = next((frame["parent_frame_id"] for frame in frames.values()), 0)  # the first is the outermost
+    no_parent = next((frame["parent_frame_id"] for frame in frames.values()), 0)  # the first frame has none
 
     def stack(frame: str) -> Iterator[tuple[str, Place]]:
         while frame in frames:
@@ -222,7 +222,7 @@ def _with_constants(program: Program) -> Program:
     for line, places in reversed(program):
         if line.endswith("}"):
             users = {}
-        head = re.match(r"\s*(?:ROOT )?(%[\w.-]+) = .*\b(constant|broadcast)\b", line)
+        head = re.match(r"\s*(?:ROOT )?(%[\w.-]+) = (?:\S+ )?(constant|broadcast)", line)
         if head and not places:
             places.update(users.get(head[1], set()))
         for name in re.findall(r"%[\w.-]+", line.partition(" = ")[2]):
