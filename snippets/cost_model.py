@@ -73,7 +73,7 @@ def draw_roofline(figure: Figure, axes: Axes, host: Host) -> None:
     """
     dots = [cost for cost in host.costs if cost.flops]
     left = min(cost.intensity for cost in dots) / 2
-    right = max(*(cost.intensity for cost in dots), host.ridge) * 12  # room for names
+    right = max(*(cost.intensity for cost in dots), host.ridge) * 9  # room for names
     roof = [host.bytes * left, host.flops, host.flops]
     axes.loglog([left, host.ridge, right], [height / 1e9 for height in roof], color="C0")
     axes.scatter(
