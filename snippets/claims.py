@@ -1,0 +1,73 @@
+"""Sentences about JAX, each decided by a run, and the score of all of them."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from matplotlib.axes import Axes
+
+VERDICTS = ("holds", "changed", "false")
+
+
+def refuses(error: type[BaseException], function: Callable[..., object], *args: object, **options: object) -> bool:
+    """Whether a call raises an error of this class; any other error is a surprise and goes on."""
+    try:
+        function(*args, **options)
+    except error:
+        return True
+    return False
+
+
+class Claims:
+    """The verdicts of a page, by topic and name."""
+
+    def __init__(self) -> None:
+        self.topic = ""
+        self.verdicts: dict[str, dict[str, str]] = {}
+
+    def __call__(self, name: str, found: bool, expected: str = "holds") -> None:
+        """Decide a claim by what was found, show the verdict, and compare it with what the page expects.
+
+        Args:
+            name: short, also the anchor of the claim's heading when its blanks are hyphens.
+            found: whether what the sentence says happened in this run.
+            expected: "holds", "false", or "changed in" and the version since which it is no longer so.
+
+        Raises:
+            AssertionError: the run says otherwise than expected.
+        """
+        kind = expected.split(maxsplit=1)[0]
+        if kind not in VERDICTS or found != (kind == "holds"):
+            says = "holds" if found else "does not hold"
+            raise AssertionError(f"{name!r} was expected to be {expected!r}; in this run it {says}")
+        self.verdicts.setdefault(self.topic, {})[name] = kind
+        print(f'<p class="live-verdict live-{kind}">{expected}</p>')
+
+    def counts(self, topic: str) -> Counter[str]:
+        """How many claims of a topic got each verdict."""
+        return Counter(self.verdicts[topic].values())
+
+    def index(self) -> str:
+        """All claims as Markdown lists of links, by topic and verdict."""
+        lines = []
+        for topic, verdicts in self.verdicts.items():
+            lines += [f"**{topic}**", ""]
+            for kind in VERDICTS:
+                links = [_link(name) for name, verdict in verdicts.items() if verdict == kind]
+                lines += [f"- {kind}: {', '.join(links)}"] * bool(links)
+            lines.append("")
+        return "\n".join(lines)
+
+    def draw(self, axes: Axes) -> None:
+        """One bar for each topic, cut by verdict."""
+        topics = list(self.verdicts)
+        left = [0] * len(topics)
+        for kind, color in zip(VERDICTS, ("C2", "C4", "C1"), strict=True):
+            widths = [self.counts(topic)[kind] for topic in topics]
+            bars = axes.barh(topics, widths, left=left, color=color, label=kind)
+            axes.bar_label(bars, [str(width or "") for width in widths], label_type="center", color="black")
+            left = [a + b for a, b in zip(left, widths, strict=True)]
+        axes.invert_yaxis()
+
+
+def _link(name: str) -> str:
+    return f"[{name}](#{name.replace(' ', '-')})"
