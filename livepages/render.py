@@ -61,7 +61,7 @@ def _anchors(page: Page, outcomes: Mapping[int, Outcome]) -> list[str]:
 
 def _hidden(block: Block, outcome: Outcome | None) -> bool:
     """Whether nothing of a block is shown."""
-    shown = outcome is None or outcome.output or outcome.figures or judge(block, outcome)
+    shown = outcome is None or outcome.pending or outcome.output or outcome.figures or judge(block, outcome)
     return block.options.source == "none" and not shown
 
 
@@ -128,6 +128,8 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     options = block.options
     if failure := judge(block, outcome):
         return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
+    if outcome.pending:
+        return _pending(block)
     if outcome.skipped:
         return _not_run(block, outcome.skipped)
     parts = []
@@ -191,6 +193,11 @@ def _small_print(outcome: Outcome, context: _Context) -> str:
 
 def _not_run(block: Block, why: str) -> str:
     return f'<div class="live-result" {_marker(block)}><p class="live-note">Not run here: {html.escape(why)}</p></div>'
+
+
+def _pending(block: Block) -> str:
+    note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">Running …</p>'
+    return f'<div class="live-result" {_marker(block)}>{note}</div>'
 
 
 def _failure(failure: Failure) -> str:

@@ -120,6 +120,18 @@ class Site:
         return failures(*self.run(*blocks, head=head))
 
 
+class Gate:
+    """Holds up the pages that wait for it, until it is opened."""
+
+    def __init__(self, site: Site) -> None:
+        self._file = site.root / "gate"
+        self.wait = f"import os, time\nwhile not os.path.exists({str(self._file)!r}):\n    time.sleep(0.01)"
+
+    def open(self) -> None:
+        """Let them go on."""
+        self._file.touch()
+
+
 @pytest.fixture
 def site(tmp_path: Path, runner: Runner) -> Site:
     """An empty project."""
