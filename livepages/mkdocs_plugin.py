@@ -160,9 +160,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             raise PluginError(f"{len(new)} failed, as said above; {consequence}")
 
     def _again(self) -> None:
-        """Let MkDocs build again, as if a file had changed."""
+        """Let MkDocs build again, as if each folder that it watches had changed."""
         assert self._server is not None
-        for emitter in list(self._server.observer.emitters)[:1]:
+        for emitter in list(self._server.observer.emitters):
             emitter.queue_event(FileModifiedEvent(emitter.watch.path))
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:

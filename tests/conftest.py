@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -118,6 +119,21 @@ class Site:
 
     def failures(self, *blocks: str, head: str = "") -> list[Failure]:
         return failures(*self.run(*blocks, head=head))
+
+
+def process_ends(pid: str) -> bool:
+    """Whether a process ends within some seconds; on Linux only."""
+    deadline = time.monotonic() + 30
+    while _runs(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not _runs(pid)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return Path("/proc", pid, "stat").read_text(encoding="utf-8").split()[2] != "Z"
+    except OSError:
+        return False
 
 
 class Gate:

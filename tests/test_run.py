@@ -12,7 +12,7 @@ import livepages
 from livepages.outcome import ERR, OUT, failures, judge
 from livepages.page import Page
 from livepages.run import Runner, Running, Task, finished
-from tests.conftest import Gate, Site
+from tests.conftest import Gate, Site, process_ends
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
 
@@ -115,14 +115,6 @@ def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.Mo
 
 
 # --- pages under way ---------------------------------------------------------------------------------------------
-
-
-def process_ends(pid: str) -> bool:
-    """Whether a process ends within some seconds."""
-    process, deadline = Path("/proc", pid), time.monotonic() + 30
-    while process.exists() and "Z" not in (process / "stat").read_text().split()[2] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not process.exists() or "Z" in (process / "stat").read_text().split()[2]
 
 
 def first_output(running: Running) -> str:
