@@ -77,6 +77,10 @@ class Engine:
         keep = self._keeper()
         return self._runner.start(self.project, [Task(page, _skips(page)) for page in pages]), keep
 
+    def prepare(self) -> None:
+        """Have the first page that runs wait for less."""
+        self._runner.prepare()
+
     def close(self) -> None:
         """End what is under way, and the processes that wait for more pages."""
         self._runner.close()

@@ -174,6 +174,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         project = self._current().engine.project
         for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)
+        self._current().engine.prepare()
         self._server = server
         return server
 

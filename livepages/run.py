@@ -130,6 +130,12 @@ class Runner:
         pool.shutdown(wait=False)
         return started
 
+    def prepare(self) -> None:
+        """Start the process that fresh ones are forked from: importing JAX is most of what the first page waits for."""
+        if CAN_FORK:
+            with self._lock:
+                self._ready()
+
     def close(self) -> None:
         """End what is under way, and the process that fresh ones are forked from, if there is one."""
         under_way = list(self._running)
@@ -165,9 +171,12 @@ class Runner:
         if not CAN_FORK:
             return Spawned(job)
         with self._lock:
-            if self._server is None or not self._server.alive:
-                self._server = Server()
-            return self._server.start(job)
+            return self._ready().start(job)
+
+    def _ready(self) -> Server:
+        if self._server is None or not self._server.alive:
+            self._server = Server()
+        return self._server
 
 
 def _limits(project: Project, page: Page) -> list[float]:
