@@ -11,6 +11,7 @@ import pytest
 import livepages
 from livepages.outcome import ERR, OUT, failures, judge
 from livepages.page import Page
+from livepages.processes import Server
 from livepages.run import Runner, Running, Task, finished
 from tests.conftest import Gate, Site, process_ends
 
@@ -166,6 +167,24 @@ def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_wit
     assert process_ends(pid)
     assert one.future.done() and waiting.future.cancelled()
     assert waiting.so_far().outcomes[0].pending
+
+
+def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Server] = []
+
+    def start() -> Server:
+        started.append(Server())
+        return started[-1]
+
+    monkeypatch.setattr("livepages.run.Server", start)
+    runner = Runner()
+    runner.prepare()
+    try:
+        assert started[0].alive
+        runner.run(site.project, [Task(site.page("x = 1"))])
+    finally:
+        runner.close()
+    assert len(started) == 1 and not started[0].alive
 
 
 # --- what is captured --------------------------------------------------------------------------------------------
