@@ -64,7 +64,8 @@ class Served:
 
 def measure(served: Served, page: str, repeat: int) -> dict[str, list[float]]:
     """Seconds from save to served, for edits of prose and of the first block."""
-    seconds: dict[str, list[float]] = {"prose": [], "code: first results": [], "code: whole page": []}
+    kinds = ("prose", "code: page served", "code: first results", "code: whole page")
+    seconds: dict[str, list[float]] = {kind: [] for kind in kinds}
     path = "/" + page.removesuffix(".md") + "/"
     file = served.root / "docs" / page
     for number in range(repeat):
@@ -77,8 +78,9 @@ def measure(served: Served, page: str, repeat: int) -> dict[str, list[float]]:
         words = f"edited code {number}"
         ran = served.log.read_text().count(" ran docs/")
         start = save(file, re.sub(r"```python\n", rf'\g<0>print("{words}")\n', file.read_text(), count=1))
-        for kind, unless in (("code: first results", "\0"), ("code: whole page", "data-live-pending")):
-            served.wait(path, f"<code>{words}", unless)
+        shown = ((words, "\0"), (f"<code>{words}", "\0"), (f"<code>{words}", "data-live-pending"))
+        for kind, (words, unless) in zip(kinds[1:], shown, strict=True):
+            served.wait(path, words, unless)
             seconds[kind].append(time.perf_counter() - start)
         assert served.log.read_text().count(" ran docs/") == ran + 1, "another page ran"
         time.sleep(1.0)
