@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from livepages import history, jaxhost
+from livepages.attempts import Attempts
 from livepages.course import Course, read_course
 from livepages.engine import Engine
 from livepages.guide import Guide
@@ -24,24 +25,34 @@ class Build:
         self.engine = engine
         self.failures: list[Failure] = []
         self.unread: list[Failure] = []
-        self.stale: list[Page] = []
         self.inventory = Inventory()
         self.records = Records(engine.project)
         self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
+        self._attempts = Attempts(engine)
+        self._began: list[Page] = []
         self._pages: list[Page] = []
         self._bodies: list[tuple[str, Page]] = []
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
 
-    def begin(self, started: Callable[[list[Page]], None], done: Callable[[Page, Run], None]) -> None:
+    def begin(
+        self,
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        patience: float | None = None,
+        whole: Callable[[], None] = lambda: None,
+    ) -> None:
         """Read every page, and run those that the cache does not hold.
 
         Args:
-            started: called once, with the pages that have to run.
-            done: called for each of them when it has run.
+            started: called once, with the pages that begin to run.
+            done: called for each of them when it has run, by this build or a later one.
+            patience: how many seconds to wait for them; until all have run if None.
+            whole: called, in any thread, when a page has run to its end that this build shows in part.
 
         Raises:
             ProjectError: an inventory, the course or a record cannot be read.
+            WorkerError: Python with jax could not be started.
         """
         self.inventory = read_inventories(self.engine.project)
         self.records = Records(self.engine.project)
@@ -53,10 +64,13 @@ class Build:
         self.failures = [*self.unread, *self.guide.problems()]
         programs = [page for page in self._pages if page.program]
         runs = self.engine.kept(programs)
-        self.stale = [page for page in programs if page.path not in runs]
-        started(self.stale)
-        if self.stale:
-            runs |= self.engine.run(self.stale, done)
+        stale = [page for page in programs if page.path not in runs]
+
+        def begun(pages: list[Page]) -> None:
+            self._began = pages
+            started(pages)
+
+        runs |= self._attempts.run(stale, begun, done, patience, whole)
         self._runs = {page.name: runs[page.path] for page in programs}
         for page in programs:
             self.failures += failures(page, self._runs[page.name])
@@ -118,11 +132,12 @@ class Build:
         """What the build consists of, in a line."""
         blocks = [block for page in self._pages for block in page.blocks]
         off = sum(not block.runs for block in blocks)
-        ran = sum(len(page.program) for page in self.stale)
+        ran = sum(len(page.program) for page in self._began)
+        pending = sum(outcome.pending for run in self._runs.values() for outcome in run.outcomes)
         return (
             f"{count(len(self._pages), 'page')}, {count(len(blocks), 'Python block')}: "
             f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"
-        )
+        ) + (f", {pending} still running" if pending else "")
 
 
 _in_use: Build | None = None

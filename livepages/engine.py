@@ -13,7 +13,7 @@ from livepages.dependencies import content
 from livepages.outcome import Failure, Run, failures
 from livepages.page import Page, PageError, read_page
 from livepages.project import Project
-from livepages.run import Runner, Task
+from livepages.run import Runner, Running, Task
 
 # What an outcome depends on.
 _ROOMS = ("capture", "dependencies", "figures", "jaxhost", "outcome", "processes", "run", "worker")
@@ -26,6 +26,7 @@ class Engine:
         self.project = project
         self._runner = runner or Runner()
         self._cache = Cache(project.cache / "runs")
+        self._has_kept = False
 
     def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
         """The pages of these files, and a failure for each that cannot be read."""
@@ -63,25 +64,43 @@ class Engine:
             done: called for each when it has run.
             counts: for pages that are to be run in part, how many blocks; such a run is not kept.
         """
-        host, began, counts = _host(self.project), time.time(), counts or {}
+        keep, counts = self._keeper(), counts or {}
 
-        def keep(page: Page, run: Run) -> None:
-            files = {name: content(Path(name)) for name in run.files}
-            if len(run.outcomes) == len(page.program) and not failures(page, run) and not _touched(files, began):
-                entry = {"run": run.to_json(), "files": files, "versions": distributions.versions(run.modules)}
-                self._cache.put(_key(page, host), entry)
+        def kept(page: Page, run: Run) -> None:
+            keep(page, run)
             done(page, run)
 
         tasks = [Task(page, _skips(page), counts.get(page.path)) for page in pages]
-        runs = self._runner.run(self.project, tasks, keep)
-        if runs:
-            prune(self.project.cache / "runs")
-            prune(self.project.cache / "compiled")
-        return runs
+        return self._runner.run(self.project, tasks, kept)
+
+    def start(self, pages: Iterable[Page]) -> tuple[list[Running], Callable[[Page, Run], None]]:
+        """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does."""
+        keep = self._keeper()
+        return self._runner.start(self.project, [Task(page, _skips(page)) for page in pages]), keep
+
+    def prepare(self) -> None:
+        """Have the first page that runs wait for less."""
+        self._runner.prepare()
 
     def close(self) -> None:
-        """End the processes that wait for more pages."""
+        """End what is under way, and the processes that wait for more pages."""
         self._runner.close()
+        if self._has_kept:
+            prune(self.project.cache / "runs")
+            prune(self.project.cache / "compiled")
+
+    def _keeper(self) -> Callable[[Page, Run], None]:
+        """What keeps the runs that begin now, those without a failure."""
+        host, began = _host(self.project), time.time()
+
+        def keep(page: Page, run: Run) -> None:
+            files = {name: content(Path(name)) for name in run.files}
+            if len(run.outcomes) == len(page.program) and not failures(page, run) and not touched(files, began):
+                entry = {"run": run.to_json(), "files": files, "versions": distributions.versions(run.modules)}
+                self._cache.put(_key(page, host), entry)
+                self._has_kept = True
+
+        return keep
 
 
 def _skips(page: Page) -> tuple[str, ...]:
@@ -111,6 +130,6 @@ def _still(files: dict[str, str | None], versions: dict[str, str | None]) -> boo
     )
 
 
-def _touched(files: Iterable[str], since: float) -> bool:
-    """Whether a file changed while the page ran: then nobody knows which content the page saw."""
+def touched(files: Iterable[str | Path], since: float) -> bool:
+    """Whether a file changed while a page ran that began then: nobody knows which content the page saw."""
     return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)

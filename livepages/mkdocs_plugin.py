@@ -16,19 +16,21 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
+from watchdog.events import FileModifiedEvent
 from watchdog.observers.polling import PollingObserver
 
 from livepages.build import Build, use
 from livepages.course import read_course
 from livepages.engine import Engine
 from livepages.outcome import Failure
-from livepages.page import PageError
+from livepages.page import Page, PageError
 from livepages.processes import WorkerError
 from livepages.progress import Progress
 from livepages.project import ProjectError, find_project
 from livepages.publish import Kept, publish
 
 log = logging.getLogger("mkdocs.plugins.livepages")
+PATIENCE = 1.0  # seconds that an author waits for a page to run before it is served as far as it is
 
 
 class NoOptions(Config):
@@ -40,7 +42,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def __init__(self) -> None:
         self._serving = False
-        self._told = 0
+        self._server: LiveReloadServer | None = None
+        self._told: list[Failure] = []
         self._shown = _Shown()
         self._forms: Kept = {}
         self._indexed = _Indexed()
@@ -71,13 +74,23 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Run what has to run. A failure ends the build here, before anything is written."""
         build = self._current()
         progress = Progress(log.info)
+
+        def started(pages: list[Page]) -> None:
+            if self._server is None:
+                progress.started(pages)
+            names = {page.name for page in pages}
+            self._told = [failure for failure in self._told if failure.page not in names]
+
         try:
-            build.begin(progress.started, progress.done)
+            if self._server is None:
+                build.begin(started, progress.done)
+            else:
+                build.begin(started, progress.done, PATIENCE, self._again)
         except (ProjectError, WorkerError) as error:
             raise PluginError(str(error)) from None
         log.info(build.summary)
+        self._told = [failure for failure in self._told if failure in build.failures]
         self._tell(build.failures, "the site is as it was")
-        self._told = len(build.failures)
         use(build)
 
     def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
@@ -119,7 +132,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         templates = self._current().engine.project.cache / "theme"
         templates.mkdir(parents=True, exist_ok=True)
         env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
-        self._tell(self._current().failures[self._told :], "no page was written")
+        self._tell(self._current().failures, "no page was written")
         return env
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
@@ -139,10 +152,18 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._tell([failure], "not every form of the pages was written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:
-        for failure in failures:
+        new = [failure for failure in failures if failure not in self._told]
+        self._told += new
+        for failure in new:
             log.error(str(failure))
-        if failures and not self._serving:
-            raise PluginError(f"{len(failures)} failed, as said above; {consequence}")
+        if new and not self._serving:
+            raise PluginError(f"{len(new)} failed, as said above; {consequence}")
+
+    def _again(self) -> None:
+        """Let MkDocs build again, as if each folder that it watches had changed."""
+        assert self._server is not None
+        for emitter in list(self._server.observer.emitters):
+            emitter.queue_event(FileModifiedEvent(emitter.watch.path))
 
     def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
         """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
@@ -153,10 +174,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         project = self._current().engine.project
         for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)
+        self._current().engine.prepare()
+        self._server = server
         return server
 
     def on_shutdown(self) -> None:
-        """End the process that pages are forked from."""
+        """End the pages' processes, and the one that they are forked from."""
         use(None)
         if self._build:
             self._build.engine.close()

@@ -30,6 +30,7 @@ class Outcome:
     raised: Raised | None = None
     fault: str = ""  # what the block did to its process
     skipped: str = ""  # why it did not run
+    pending: bool = False  # nothing is known of it yet
     seconds: float = 0.0
     traces: int = 0
     compiles: int = 0
@@ -63,6 +64,11 @@ class Run:
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
     seconds: float = 0.0
     ready: float = 0.0  # seconds until the fresh process could begin
+
+    @property
+    def pending(self) -> bool:
+        """Whether the page still runs."""
+        return any(outcome.pending for outcome in self.outcomes)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for `from_json`."""
@@ -108,7 +114,7 @@ def judge(block: Block, outcome: Outcome) -> Failure | None:
         line = block.page_line(raised.line if raised else None)
         return Failure(block.page, line, block.line, message, detail)
 
-    if outcome.skipped:
+    if outcome.skipped or outcome.pending:
         return None
     if outcome.fault:
         return failure(outcome.fault, outcome.stdout[-2000:])

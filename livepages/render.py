@@ -74,7 +74,7 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
 
 def _hidden(block: Block, outcome: Outcome | None) -> bool:
     """Whether nothing of a block is shown."""
-    shown = outcome is None or outcome.output or outcome.figures or judge(block, outcome)
+    shown = outcome is None or outcome.pending or outcome.output or outcome.figures or judge(block, outcome)
     return block.options.source == "none" and not shown
 
 
@@ -141,6 +141,8 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     options = block.options
     if failure := judge(block, outcome):
         return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
+    if outcome.pending:
+        return _pending(block)
     if outcome.skipped:
         return _not_run(block, outcome.skipped, _newest(context.seen))
     parts = []
@@ -248,6 +250,11 @@ def _not_run(block: Block, why: str, recorded: Seen | None = None) -> str:
         said += f". On {recorded.host.name} ({_label(recorded)}) on {recorded.host.day} it gave:"
         body = _folded("live-stdout", html.escape(recorded.entry.text))
     return f'<div class="live-result" {_marker(block)}><p class="live-note">{html.escape(said)}</p>{body}</div>'
+
+
+def _pending(block: Block) -> str:
+    note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">Running …</p>'
+    return f'<div class="live-result" {_marker(block)}>{note}</div>'
 
 
 def _failure(failure: Failure) -> str:

@@ -1,16 +1,16 @@
 """Pages to outcomes: a fresh process for each page, several at a time, none of which can harm the build."""
 
+import contextlib
 import json
 import os
-import queue
 import re
 import shutil
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,56 @@ class Task:
     count: int | None = None
 
 
+class _Notes:
+    """What a page's process has written down, read as it grows."""
+
+    def __init__(self) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self._at = 0
+
+    def read(self, file: Path) -> None:
+        """Take the lines that are new in the file."""
+        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+            stream.seek(self._at)
+            *lines, _ = stream.read().split(b"\n")
+            self._at += sum(len(line) + 1 for line in lines)
+            self.entries += [json.loads(line) for line in lines]
+
+    @property
+    def under_way(self) -> tuple[int, int]:
+        """The block that began last, -1 if none has, and where its output begins."""
+        begun = [entry for entry in self.entries if "begun" in entry]
+        return (begun[-1]["begun"], begun[-1]["at"]) if begun else (-1, 0)
+
+
+class Running:
+    """A page that is being run, or waits for its turn."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.notes = _Notes()
+        self.stopped = threading.Event()
+        self.future: Future[Run] = Future()
+
+    def so_far(self) -> Run:
+        """What the page has given up to now; blocks without an outcome yet are pending."""
+        outcomes = [outcome or Outcome(pending=True) for outcome in _outcomes(self.task, self.notes)]
+        return Run(_without_consequences(self.task.page, outcomes))
+
+    def stop(self) -> None:
+        """Let it end soon, its process too; its future is cancelled unless it has finished by then."""
+        self.stopped.set()
+        self.future.cancel()
+
+
+def finished(running: Iterable[Running], patience: float | None = None) -> Iterator[Running]:
+    """Those of the pages under way that finish within so many seconds, as soon as they do; all of them if None."""
+    found = {one.future: one for one in running}
+    with contextlib.suppress(TimeoutError):
+        for future in as_completed(found, patience):
+            yield found[future]
+
+
 class Runner:
     """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it."""
 
@@ -38,6 +88,7 @@ class Runner:
         self._workers = workers or os.cpu_count() or 1
         self._server: Server | None = None
         self._lock = threading.Lock()
+        self._running: set[Running] = set()
 
     def run(
         self, project: Project, tasks: Iterable[Task], done: Callable[[Page, Run], None] = lambda page, run: None
@@ -52,44 +103,67 @@ class Runner:
         Raises:
             WorkerError: Python with jax could not be started.
         """
-        ordered = sorted(tasks, key=lambda task: -len(task.page.program))
-        finished: queue.SimpleQueue[tuple[Page, Run | BaseException]] = queue.SimpleQueue()
-
-        def work(task: Task) -> None:
-            try:
-                finished.put((task.page, self._run(project, task)))
-            except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
-                finished.put((task.page, error))
-
         runs = {}
-        with ThreadPoolExecutor(self._workers, thread_name_prefix="livepages") as pool:
-            for task in ordered:
-                pool.submit(work, task)
-            for _ in ordered:
-                page, run = finished.get()
-                if isinstance(run, BaseException):
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    raise run
-                runs[page.path] = run
-                done(page, run)
+        started = self.start(project, tasks)
+        try:
+            for running in finished(started):
+                page = running.task.page
+                runs[page.path] = running.future.result()
+                done(page, runs[page.path])
+        except BaseException:
+            for running in started:
+                running.stop()
+            raise
         return runs
 
+    def start(self, project: Project, tasks: Iterable[Task]) -> list[Running]:
+        """Begin to run each task's page, as `run` does, and return at once.
+
+        The pages take turns with one another, not with those that an earlier call began: one that never ends keeps
+        none from running that comes later.
+        """
+        started = [Running(task) for task in sorted(tasks, key=lambda task: -len(task.page.program))]
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="livepages")
+        for running in started:
+            self._running.add(running)
+            pool.submit(self._run, project, running)
+        pool.shutdown(wait=False)
+        return started
+
+    def prepare(self) -> None:
+        """Start the process that fresh ones are forked from: importing JAX is most of what the first page waits for."""
+        if CAN_FORK:
+            with self._lock:
+                self._ready()
+
     def close(self) -> None:
-        """End the process that fresh ones are forked from, if there is one."""
+        """End what is under way, and the process that fresh ones are forked from, if there is one."""
+        under_way = list(self._running)
+        for running in under_way:
+            running.stop()
+        wait([running.future for running in under_way])
         with self._lock:
             if self._server:
                 self._server.close()
                 self._server = None
 
-    def _run(self, project: Project, task: Task) -> Run:
+    def _run(self, project: Project, running: Running) -> None:
+        if running.future.set_running_or_notify_cancel():
+            try:
+                running.future.set_result(self._outcome(project, running))
+            except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
+                running.future.set_exception(error)
+        self._running.discard(running)
+
+    def _outcome(self, project: Project, running: Running) -> Run:
         folder = Path(tempfile.mkdtemp(prefix="livepages-"))
         try:
-            process = self._start(_job(task, folder, project))
+            process = self._start(_job(running.task, folder, project))
             try:
-                status, fault = _watch(process, folder, _limits(project, task.page))
+                status, fault = _watch(process, folder, _limits(project, running.task.page), running)
             finally:
                 process.kill()
-            return _collect(task, folder, status, fault)
+            return _collect(running, folder, status, fault)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -97,9 +171,12 @@ class Runner:
         if not CAN_FORK:
             return Spawned(job)
         with self._lock:
-            if self._server is None or not self._server.alive:
-                self._server = Server()
-            return self._server.start(job)
+            return self._ready().start(job)
+
+    def _ready(self) -> Server:
+        if self._server is None or not self._server.alive:
+            self._server = Server()
+        return self._server
 
 
 def _limits(project: Project, page: Page) -> list[float]:
@@ -138,14 +215,21 @@ def _job(task: Task, folder: Path, project: Project) -> dict[str, Any]:
     }
 
 
-def _watch(process: Process, folder: Path, limits: Sequence[float]) -> tuple[int | None, str]:
-    """Wait for the page's process. Its status; or, if a block took too long or wrote too much, None and which."""
+def _watch(process: Process, folder: Path, limits: Sequence[float], running: Running) -> tuple[int | None, str]:
+    """Wait for the page's process. Its status; or, if a block took too long or wrote too much, None and which.
+
+    Raises:
+        CancelledError: nobody wants to know any more.
+    """
     begun, since, offset = -1, time.monotonic(), 0
     while True:
         status = process.wait(0.05)
+        if running.stopped.is_set():
+            raise CancelledError
+        running.notes.read(folder / "outcomes")
         if status is not None:
             return status, ""
-        block, at = _under_way(folder)
+        block, at = running.notes.under_way
         if block != begun:
             begun, since, offset = block, time.monotonic(), at
         limit = limits[begun] if 0 <= begun < len(limits) else max(limits, default=60.0)
@@ -155,48 +239,31 @@ def _watch(process: Process, folder: Path, limits: Sequence[float]) -> tuple[int
             return None, f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
 
 
-def _entries(folder: Path) -> list[dict[str, Any]]:
-    try:
-        lines = (folder / "outcomes").read_bytes().split(b"\n")[:-1]
-    except FileNotFoundError:
-        return []
-    return [json.loads(line) for line in lines]
-
-
-def _under_way(folder: Path) -> tuple[int, int]:
-    """The block that began last, -1 if none has, and where its output begins."""
-    entries = [entry for entry in _entries(folder) if "begun" in entry]
-    return (entries[-1]["begun"], entries[-1]["at"]) if entries else (-1, 0)
-
-
 def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def _collect(task: Task, folder: Path, status: int | None, fault: str) -> Run:
+def _collect(running: Running, folder: Path, status: int | None, fault: str) -> Run:
     """What the page's process wrote down, and for each block that it did not get to, why."""
+    task, notes = running.task, running.notes
+    notes.read(folder / "outcomes")
     crash = (folder / "crash").read_text(encoding="utf-8") if (folder / "crash").exists() else ""
-    if crash and _under_way(folder)[0] < 0:
+    if crash and notes.under_way[0] < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
         fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
-    blocks = task.page.program[: task.count]
-    outcomes: list[Outcome | None] = [None] * len(blocks)
+    outcomes = _outcomes(task, notes)
     last: dict[str, Any] = {}
     ready = 0.0
-    for entry in _entries(folder):
-        if "outcome" in entry:
-            outcomes[entry["block"]] = Outcome.from_json({**_EMPTY, **entry["outcome"]})
-        elif "fault" in entry:
-            outcomes[entry["block"]] = replace(outcomes[entry["block"]] or Outcome(), fault=entry["fault"])
-        elif "refused" in entry:
+    for entry in notes.entries:
+        if "refused" in entry:
             fault = f"the settings of the page cannot be used: {entry['refused']}"
         elif "ready" in entry:
             ready = entry["ready"]
         elif "device" in entry:
             last = entry
     if not last:
-        number, at = _under_way(folder)
+        number, at = notes.under_way
         outcomes = _ended(task, outcomes, max(number, 0), _rest(folder, at), fault or _ending(status))
     return Run(
         outcomes=_without_consequences(task.page, [outcome or Outcome() for outcome in outcomes]),
@@ -206,6 +273,17 @@ def _collect(task: Task, folder: Path, status: int | None, fault: str) -> Run:
         seconds=last.get("seconds", 0.0),
         ready=ready,
     )
+
+
+def _outcomes(task: Task, notes: _Notes) -> list[Outcome | None]:
+    """The outcomes that have been written down, None for other blocks."""
+    outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
+    for entry in list(notes.entries):
+        if "outcome" in entry:
+            outcomes[entry["block"]] = Outcome.from_json({**_EMPTY, **entry["outcome"]})
+        elif "fault" in entry:
+            outcomes[entry["block"]] = replace(outcomes[entry["block"]] or Outcome(), fault=entry["fault"])
+    return outcomes
 
 
 _EMPTY: dict[str, Any] = {

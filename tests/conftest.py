@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -118,6 +119,33 @@ class Site:
 
     def failures(self, *blocks: str, head: str = "") -> list[Failure]:
         return failures(*self.run(*blocks, head=head))
+
+
+def process_ends(pid: str) -> bool:
+    """Whether a process ends within some seconds; on Linux only."""
+    deadline = time.monotonic() + 30
+    while _runs(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not _runs(pid)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        return Path("/proc", pid, "stat").read_text(encoding="utf-8").split()[2] != "Z"
+    except OSError:
+        return False
+
+
+class Gate:
+    """Holds up the pages that wait for it, until it is opened."""
+
+    def __init__(self, site: Site) -> None:
+        self._file = site.root / "gate"
+        self.wait = f"import os, time\nwhile not os.path.exists({str(self._file)!r}):\n    time.sleep(0.01)"
+
+    def open(self) -> None:
+        """Let them go on."""
+        self._file.touch()
 
 
 @pytest.fixture

@@ -64,6 +64,7 @@ def test_a_library_is_known_where_it_belongs(library: str, where: set[str]) -> N
     [
         ("page", "run worker cache"),
         ("run", "render worker"),
+        ("attempts", "render build cache"),
         ("worker", "page run"),
         ("names", "links run engine"),
         ("links", "render run engine build"),

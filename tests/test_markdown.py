@@ -10,7 +10,7 @@ import pytest
 from livepages.build import Build, use
 from livepages.markdown_extension import ShownError
 from livepages.outcome import Failure
-from tests.conftest import Site
+from tests.conftest import Gate, Site
 
 EXTENSIONS = [
     "admonition",
@@ -33,11 +33,13 @@ class Show:
         self._site = site
         self.failures: list[Failure] = []
 
-    def __call__(self, text: str, strict: bool = True, shown: str = "", name: str = "page.md") -> str:
-        """The HTML of `text` as a page; if `shown` is given, of that text, which is no page's."""
+    def __call__(
+        self, text: str, strict: bool = True, shown: str = "", name: str = "page.md", patience: float | None = None
+    ) -> str:
+        """The HTML of `text` as a page, after so much patience; if `shown` is given, of that text, which is no page's."""
         file = self._site.write(f"docs/{name}", text)
         build = Build(self._site.engine)
-        build.begin(lambda pages: None, lambda page, run: None)
+        build.begin(lambda pages: None, lambda page, run: None, patience)
         use(build)
         configs: dict[str, dict[str, Any]] = {
             "pymdownx.tabbed": {"alternate_style": True},
@@ -286,3 +288,19 @@ def test_the_small_print_says_what_the_block_ran_on(show: Show) -> None:
     assert re.search(r"\d+ ms|\d\.\d s", small) and re.search(
         r"\d traces?, 1 compile; jax \d[\d.]+, Python 3\.\d+", small
     )
+
+
+def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: Show, site: Site) -> None:
+    gate = Gate(site)
+    text = (
+        f'# T\n\n```python\n{gate.wait}\n```\n\n```python source="none"\nprint("hidden")\n```\n\n'
+        '```python result="markdown"\nprint("*b*")\n```\n'
+    )
+    html = show(text, patience=0)
+    places = re.findall(
+        r'<div class="live-result" [^>]*><p class="live-note" data-live-pending="([^"]*)">Running …', html
+    )
+    assert places == ["docs/page.md:3", "docs/page.md:9", "docs/page.md:13"]
+    assert "live-small" not in html and "Not run" not in html
+    gate.open()
+    assert "data-live-pending" not in show(text)

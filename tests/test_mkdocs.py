@@ -1,5 +1,6 @@
 """Whole builds, as authors and readers meet them; and the faults of plain markdown-exec, which must not happen here."""
 
+import contextlib
 import http.client
 import os
 import re
@@ -8,11 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import Site
+from tests.conftest import Gate, Site, process_ends
 
 CONFIG = """\
 site_name: Test
@@ -219,58 +220,133 @@ def test_an_engine_that_cannot_start_is_said_so(book: Site) -> None:
 # --- serve ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def served(book: Site) -> Iterator[Callable[[str, str], str]]:
-    """`mkdocs serve`: waits until a page holds some words and gives it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = (book.root / "log").open("w")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"],
-        cwd=book.root,
-        stderr=log,
-        start_new_session=True,
-    )
+class Served:
+    """`mkdocs serve`."""
 
-    def wait(path: str, words: str) -> str:
+    def __init__(self, site: Site) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self._log = site.root / "log"
+        self.temporary = site.root / "temporary"
+        self.temporary.mkdir()
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self._port}"],
+                cwd=site.root,
+                env={**os.environ, "TMPDIR": str(self.temporary)},
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        """What it has said so far."""
+        return self._log.read_text()
+
+    def get(self, path: str) -> str:
+        """A file of the site."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+
+    def wait(self, path: str, words: str) -> str:
+        """A file of the site as soon as it holds some words."""
         text, deadline = "", time.monotonic() + 60
         while time.monotonic() < deadline:
-            try:
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-                connection.request("GET", path)
-                text = connection.getresponse().read().decode()
-            except OSError:
-                pass
+            with contextlib.suppress(OSError):
+                text = self.get(path)
             if words in text:
                 return text
             time.sleep(0.05)
-        raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{(book.root / 'log').read_text()}")
+        raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{self.said}")
 
-    yield wait
-    os.killpg(process.pid, signal.SIGINT)
-    process.wait(timeout=30)
-    log.close()
+    def end(self) -> None:
+        """End it as Ctrl-C does."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGINT)
+            self._process.wait(timeout=30)
 
 
-def test_serving_shows_edits_and_failures_in_place_and_heals(book: Site, served: Callable[[str, str], str]) -> None:
-    log = book.root / "log"
-    served("/", "<code>one 2</code>")
-    time.sleep(0.3)  # the watch on the files begins after the first build
+@pytest.fixture
+def served(book: Site) -> Iterator[Served]:
+    """The book, being served, after its first build."""
+    served = Served(book)
+    try:
+        served.wait("/", "<code>one 2</code>")
+        time.sleep(0.3)  # the watch on the files begins after the first build
+        yield served
+    finally:
+        served.end()
+
+
+def test_serving_shows_edits_and_failures_in_place_and_heals(book: Site, served: Served) -> None:
     book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
-    served("/", "<code>one 3</code>")
-    assert log.read_text().count("ran docs/two.md") == 1
+    served.wait("/", "<code>one 3</code>")
+    assert served.said.count("ran docs/two.md") == 1
 
     # A name that the page no longer defines is missing, whatever an earlier build knew.
     book.write("docs/two.md", "# Two\n\nNothing here.\n\n```python\nprint('two', x)\n```\n")
-    broken = served("/two/", "docs/two.md:6")
+    broken = served.wait("/two/", "docs/two.md:6")
     assert "NameError" in broken and "Nothing here." in broken
-    assert "docs/two.md:6: block of line 5: raised NameError" in log.read_text()
+    assert "docs/two.md:6: block of line 5: raised NameError" in served.said
 
     book.write("docs/two.md", '# Two\n\n```python colour="red"\nx = 2\n```\n')
-    served("/two/", "docs/two.md:3")
+    served.wait("/two/", "docs/two.md:3")
 
     book.write("docs/two.md", "# Two\n\n```python\nx = 5\nprint('two', x)\n```\n")
-    healed = served("/two/", "<code>two 5</code>")
+    healed = served.wait("/two/", "<code>two 5</code>")
     assert "live-failure" not in healed
-    assert log.read_text().count("ran docs/index.md") == 2
+    assert served.said.count("ran docs/index.md") == 2
+
+
+def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site, served: Served) -> None:
+    gate = Gate(book)
+    blocks = ("1 / 0", gate.wait, "{}['k']")
+    book.write("docs/two.md", "# Two\n\n" + "\n".join(f"```python\n{block}\n```\n" for block in blocks))
+    half = served.wait("/two/", "data-live-pending")
+    # Other pages are served in the meantime, and this one as far as it is then.
+    for number in range(100):
+        book.write("docs/index.md", f"# One\n\n```python\nprint('one', {number})\n```\n")
+        served.wait("/", f"<code>one {number}</code>")
+        half = served.get("/two/")
+        if "ZeroDivisionError" in half:
+            break
+    assert re.findall('data-live-pending="([^"]*)"', half) == ["docs/two.md:7", "docs/two.md:13"]
+    assert "2 still running" in served.said and "of 3 blocks failed" not in served.said
+    gate.open()
+    whole = served.wait("/two/", "KeyError")
+    assert "ZeroDivisionError" in whole and "data-live-pending" not in whole
+    for said in (
+        "docs/two.md:4: block of line 3: raised ZeroDivisionError",
+        "docs/two.md:14: block of line 13: raised KeyError",
+        "ran docs/two.md: 2 of 3 blocks failed",
+    ):
+        assert served.said.count(said) == 1
+
+
+def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Site, served: Served) -> None:
+    gate = Gate(book)
+    book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")
+    book.write("docs/two.md", f"# Two\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n")
+    served.wait("/two/", "data-live-pending")
+    assert "at last" not in served.wait("/two/two.ipynb", "gate") and "gate" in served.get("/two/index.md")
+    gate.open()
+    served.wait("/two/two.ipynb", "at last")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
+def test_serving_drops_endless_pages_that_are_edited_and_leaves_nothing_behind(book: Site, served: Served) -> None:
+    pids = []
+    for name in ("a", "b"):
+        file = book.root / name
+        code = f"import os\nopen({str(file)!r}, 'w').write(f'{{os.getpid()}}\\n')\nwhile True: pass"
+        book.write("docs/two.md", f"# Two\n\n{name * 3}\n\n```python\n{code}\n```\n")
+        assert "data-live-pending" in served.wait("/two/", name * 3)
+        while not file.exists() or not file.read_text().endswith("\n"):
+            time.sleep(0.01)
+        pids.append(file.read_text().strip())
+    assert process_ends(pids[0])
+    served.end()
+    assert process_ends(pids[1])
+    assert not list(served.temporary.iterdir())

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 import livepages
 from livepages.outcome import ERR, OUT, failures, judge
 from livepages.page import Page
-from livepages.run import Runner, Task
-from tests.conftest import Site
+from livepages.processes import Server
+from livepages.run import Runner, Running, Task, finished
+from tests.conftest import Gate, Site, process_ends
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
 
@@ -111,6 +113,78 @@ def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.Mo
     run = Runner().run(site.project, [Task(page)])[page.path]
     assert run.outcomes[0].stdout == "hello\n"
     assert "exit status 3" in run.outcomes[1].fault
+
+
+# --- pages under way ---------------------------------------------------------------------------------------------
+
+
+def first_output(running: Running) -> str:
+    """What the first block of a page under way printed, as soon as it is known."""
+    deadline = time.monotonic() + 30
+    while running.so_far().outcomes[0].pending and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return running.so_far().outcomes[0].stdout
+
+
+def test_a_page_under_way_gives_what_it_has(site: Site, runner: Runner) -> None:
+    gate = Gate(site)
+    page = site.page("print('first')\nundefined", gate.wait, "print('last')")
+    (running,) = runner.start(site.project, [Task(page)])
+    assert first_output(running) == "first\n"
+    so_far = running.so_far()
+    assert [outcome.pending for outcome in so_far.outcomes] == [False, True, True] and so_far.pending
+    assert [failure.block for failure in failures(page, so_far)] == [3]
+    assert not list(finished([running], 0.0))
+    gate.open()
+    assert list(finished([running])) == [running]
+    run = running.future.result()
+    assert run.outcomes[2].stdout == "last\n" and not run.pending
+    assert run.outcomes[0] == so_far.outcomes[0]
+
+
+@LINUX
+def test_a_page_that_is_stopped_ends_with_its_process(site: Site, runner: Runner) -> None:
+    page = site.page("import os\nprint(os.getpid())", "while True: pass")
+    (running,) = runner.start(site.project, [Task(page)])
+    pid = first_output(running).strip()
+    running.stop()
+    with pytest.raises(CancelledError):
+        running.future.result(30)
+    assert process_ends(pid)
+
+
+@LINUX
+def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_with_the_runner(site: Site) -> None:
+    endless = [site.page("import os\nprint(os.getpid())", "while True: pass", name=name) for name in ("a", "b")]
+    runner = Runner(1)
+    try:
+        one, waiting = runner.start(site.project, [Task(page) for page in endless])
+        quick = site.page("print('quick')", name="quick")
+        assert runner.run(site.project, [Task(quick)])[quick.path].outcomes[0].stdout == "quick\n"
+        pid = first_output(one).strip()
+    finally:
+        runner.close()
+    assert process_ends(pid)
+    assert one.future.done() and waiting.future.cancelled()
+    assert waiting.so_far().outcomes[0].pending
+
+
+def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Server] = []
+
+    def start() -> Server:
+        started.append(Server())
+        return started[-1]
+
+    monkeypatch.setattr("livepages.run.Server", start)
+    runner = Runner()
+    runner.prepare()
+    try:
+        assert started[0].alive
+        runner.run(site.project, [Task(site.page("x = 1"))])
+    finally:
+        runner.close()
+    assert len(started) == 1 and not started[0].alive
 
 
 # --- what is captured --------------------------------------------------------------------------------------------
@@ -301,11 +375,7 @@ def test_a_child_that_a_block_forks_does_not_run_the_rest_of_the_page(site: Site
 @LINUX
 def test_what_a_page_started_ends_with_it(site: Site) -> None:
     _, run = site.run("import subprocess\nprint(subprocess.Popen(['sleep', '60']).pid)")
-    process = Path("/proc", run.outcomes[0].stdout.strip())
-    deadline = time.monotonic() + 5
-    while process.exists() and "Z" not in (process / "stat").read_text().split()[2] and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not process.exists() or "Z" in (process / "stat").read_text().split()[2]
+    assert process_ends(run.outcomes[0].stdout.strip())
 
 
 @LINUX

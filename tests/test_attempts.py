@@ -1,0 +1,146 @@
+"""Runs that take longer than one build: shown as far as they are, run once, dropped when the page is another."""
+
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from livepages.attempts import Attempts
+from livepages.outcome import Run, failures
+from livepages.page import Page
+from tests.conftest import Gate, Site
+
+
+class Builds:
+    """What successive builds ask of one `Attempts`."""
+
+    def __init__(self, site: Site) -> None:
+        self._attempts = Attempts(site.engine)
+        self.started: list[str] = []
+        self.done: list[str] = []
+        self.whole = threading.Event()
+
+    def run(self, *pages: Page, patience: float | None = None) -> Run:
+        """A build in which these pages are stale; the run of the first."""
+        runs = self._attempts.run(
+            pages,
+            lambda new: self.started.extend(page.name for page in new),
+            lambda page, run: self.done.append(page.name),
+            patience,
+            self.whole.set,
+        )
+        assert runs.keys() == {page.path for page in pages}
+        return runs[pages[0].path] if pages else Run(())
+
+
+@pytest.fixture
+def builds(site: Site) -> Builds:
+    return Builds(site)
+
+
+@pytest.fixture
+def gate(site: Site) -> Gate:
+    return Gate(site)
+
+
+def test_without_limit_to_patience_every_page_is_whole(site: Site, builds: Builds) -> None:
+    page = site.page("print('a')", "print('b')")
+    assert builds.run(page).outcomes[1].stdout == "b\n"
+    assert builds.started == builds.done == [page.name] and not builds.whole.is_set()
+    assert page.path in site.engine.kept([page])
+
+
+def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, builds: Builds, gate: Gate) -> None:
+    page = site.page("print('a')", gate.wait, "print('b')")
+    quick = site.page("print('quick')", name="quick")
+    assert builds.run(page, patience=0).pending
+    # Another page's edit in the meantime neither waits for it nor runs it again.
+    assert builds.run(quick, page).outcomes[0].stdout == "quick\n"
+    assert builds.run(page, patience=0).pending and builds.done == [quick.name]
+    gate.open()
+    assert builds.whole.wait(30)
+    run = builds.run(page, patience=0)
+    assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
+    assert builds.started == [page.name, quick.name] and builds.done == [quick.name, page.name]
+    assert page.path in site.engine.kept([page])
+
+
+def test_a_run_of_an_earlier_text_is_dropped(site: Site, builds: Builds, gate: Gate) -> None:
+    assert builds.run(site.page(gate.wait, "print('old')"), patience=0).pending
+    run = builds.run(site.page("print('new')"))
+    assert run.outcomes[0].stdout == "new\n"
+    gate.open()
+    builds.run()
+    assert builds.done == ["docs/page.md"] and not builds.whole.is_set()
+
+
+def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines(
+    site: Site, builds: Builds, gate: Gate
+) -> None:
+    blocks = (gate.wait, "import os\nos._exit(3)", "x = 1")
+    builds.run(site.page(*blocks), patience=0)
+    page = site.page(*blocks, head="A word.\n\n")
+    builds.run(page, patience=0)
+    gate.open()
+    assert builds.whole.wait(30)
+    run = builds.run(page)
+    (failure,) = failures(page, run)
+    assert f"the block of line {failure.block} ended the process" == run.outcomes[2].skipped
+    assert builds.started == [page.name]
+
+
+def _save(site: Site, page: Page) -> None:
+    os.utime(page.path)
+
+
+def _change_module(site: Site, page: Page) -> None:
+    site.write("snippets/helper.py", "x = 2\n")
+
+
+def _change_data(site: Site, page: Page) -> None:
+    site.write("data.txt", "new")
+
+
+@pytest.mark.parametrize(("change", "again"), [(None, 1), (_save, 2), (_change_module, 2), (_change_data, 2)])
+def test_a_page_that_failed_runs_again_when_it_is_saved_or_what_it_used_changes(
+    site: Site, builds: Builds, change: Callable[[Site, Page], None] | None, again: int
+) -> None:
+    site.write("snippets/helper.py", "x = 1\n")
+    data = site.write("data.txt", "old")
+    for file in (site.root / "snippets/helper.py", data):
+        os.utime(file, (0, 0))
+    page = site.page(f"import helper\nopen({str(data)!r}).read()\n1 / 0")
+    other = site.page("print('other')", name="other")
+    builds.run(page)
+    if change:
+        change(site, page)
+    run = builds.run(page, other)
+    assert run.outcomes[0].raised and builds.started.count(page.name) == builds.done.count(page.name) == again
+
+
+def test_a_change_of_module_or_of_time_limit_restarts_what_is_under_way(site: Site, builds: Builds) -> None:
+    endless = "while True: pass"
+    builds.run(site.page(endless), patience=0)
+    page = site.page(f'timeout="30"\n{endless}')
+    builds.run(page, patience=0)
+    assert len(builds.started) == 2
+    site.write("snippets/helper.py", "x = 2\n")
+    builds.run(page, patience=0)
+    builds.run(page, patience=0)
+    assert len(builds.started) == 3
+    builds.run()
+
+
+def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
+    site: Site, builds: Builds, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = site.page(gate.wait)
+    with monkeypatch.context() as patch:
+        patch.setattr("livepages.run._collect", lambda *_: 1 / 0)
+        builds.run(page, patience=0)
+        gate.open()
+        assert builds.whole.wait(30)
+        with pytest.raises(ZeroDivisionError):
+            builds.run(page)
+    assert not builds.run(page).pending and len(builds.started) == 2
