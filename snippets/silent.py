@@ -23,6 +23,7 @@ class Entry:
     loud: Callable[[], object]
 
 
+Context = contextlib.AbstractContextManager[object]
 ENTRIES: dict[str, Entry] = {}
 _QUIET: dict[str, tuple[str, Callable[[], None]]] = {}
 
@@ -261,14 +262,14 @@ def rounded_loud() -> None:
 @quiet("A float that fits no integer becomes one")
 def cast() -> None:
     # --8<-- [start:cast]
-    pixels = jnp.asarray(np.float32([np.nan, 300.0, -1.0]))
+    pixels = jnp.array([300.0, 99.5, -1.0])
     print(pixels.astype(jnp.uint8))
     # --8<-- [end:cast]
 
 
 @loud
 def cast_loud() -> None:
-    pixels = jnp.asarray(np.float32([np.nan, 300.0, -1.0]))
+    pixels = jnp.array([300.0, 99.5, -1.0])
     # --8<-- [start:cast_loud]
     np.testing.assert_array_equal(pixels.astype(jnp.uint8), pixels)
     # --8<-- [end:cast_loud]
@@ -652,6 +653,15 @@ def static_indices() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def all_flags() -> Iterator[None]:
+    """All flags at once."""
+    with contextlib.ExitStack() as stack:
+        for flag in FLAGS.values():
+            stack.enter_context(flag())
+        yield
+
+
+@contextlib.contextmanager
 def warnings_raise() -> Iterator[None]:
     """Raises what would be a warning."""
     with warnings.catch_warnings():
@@ -660,19 +670,22 @@ def warnings_raise() -> Iterator[None]:
 
 
 # --8<-- [start:switches]
-SWITCHES = {
+FLAGS: dict[str, Callable[[], Context]] = {
     "debug_nans": lambda: jax.debug_nans(True),
     "debug_infs": lambda: jax.debug_infs(True),
     "debug_key_reuse": lambda: jax.debug_key_reuse(True),
-    "checking_leaks": jax.checking_leaks,
     "check_static_indices": static_indices,
     "numpy_rank_promotion": lambda: jax.numpy_rank_promotion("raise"),
     "numpy_dtype_promotion": lambda: jax.numpy_dtype_promotion("strict"),
     "warnings as errors": warnings_raise,
+}
+MODES: dict[str, Callable[[], Context]] = {
+    "checking_leaks": jax.checking_leaks,
     "enable_x64": lambda: jax.enable_x64(True),
     "disable_jit": jax.disable_jit,
 }
 # --8<-- [end:switches]
+SWITCHES = FLAGS | MODES
 CHECKIFY = "checkify"
 RAISES, DIFFERS, SILENT = "raises", "differs", "silent"
 
@@ -710,10 +723,10 @@ def printed(program: Callable[[], object]) -> str:
     return out.getvalue()
 
 
-def under(program: Callable[[], object], switch: str, plain: str) -> str:
+def under(program: Callable[[], object], switch: Callable[[], Context], plain: str) -> str:
     """What a program that prints ``plain`` does with a switch on."""
     try:
-        with SWITCHES[switch]():
+        with switch():
             text = printed(program)
     except Exception:
         return RAISES
@@ -732,20 +745,23 @@ def under_checkify(program: Callable[[], object]) -> str:
     return RAISES if found[0].get() else SILENT
 
 
-def examine(name: str) -> Finding:
+def examine(entry_name: str) -> Finding:
     """Runs an entry as it is, under every switch, and in its loud form."""
-    entry = ENTRIES[name]
+    entry = ENTRIES[entry_name]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         plain = printed(entry.quiet)
-    what = {switch: under(entry.quiet, switch, plain) for switch in SWITCHES}
+    # What does not raise with all flags on does not with one of them.
+    flags = under(entry.quiet, all_flags, plain) == RAISES
+    what = {name: under(entry.quiet, flag, plain) if flags else SILENT for name, flag in FLAGS.items()}
+    what |= {name: under(entry.quiet, mode, plain) for name, mode in MODES.items()}
     what[CHECKIFY] = under_checkify(entry.quiet)
     error = ""
     try:
         printed(entry.loud)
     except Exception as raised:
         error = type(raised).__name__
-    return Finding(name, entry.title, plain, len(warned), what, error)
+    return Finding(entry_name, entry.title, plain, len(warned), what, error)
 
 
 def anchor(title: str) -> str:
