@@ -8,7 +8,8 @@ BY_NAME = {way.name: way for ways in WAYS.values() for way in ways}
 
 
 @pytest.mark.parametrize(
-    ("name", "marks"), [("same_function", "●···"), ("new_partial", "●●●●"), ("committed", "●◐··"), ("short_batch", "●··●")]
+    ("name", "marks"),
+    [("same_function", "●···"), ("new_partial", "●●●●"), ("committed", "●◐··"), ("short_batch", "●··●")],
 )
 def test_marks(name: str, marks: str) -> None:
     assert count(BY_NAME[name]).marks == marks
