@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import gc
 import html
 import io
@@ -101,30 +100,12 @@ def write_past_loud() -> None:
     counts = jnp.zeros(3, int)
 
     # --8<-- [start:write_past_loud]
-    def count(labels: jax.Array) -> jax.Array:
+    def count(labels):
         return counts.at[labels].add(1)
 
     error, _ = checkify.checkify(count, checkify.index_checks)(jnp.array([0, 2, 3]))
     error.throw()
     # --8<-- [end:write_past_loud]
-
-
-@quiet("A slice that does not fit is moved until it does")
-def moved_slice() -> None:
-    # --8<-- [start:moved_slice]
-    days = jnp.arange(10)
-    print(jax.lax.dynamic_slice(days, (8,), (4,)))
-    # --8<-- [end:moved_slice]
-
-
-@loud
-def moved_slice_loud() -> None:
-    days = jnp.arange(10)
-    # --8<-- [start:moved_slice_loud]
-    window = functools.partial(jax.lax.dynamic_slice, slice_sizes=(4,))
-    error, _ = checkify.checkify(window, checkify.index_checks)(days, (8,))
-    error.throw()
-    # --8<-- [end:moved_slice_loud]
 
 
 @quiet("A label out of range becomes a row of zeros")
@@ -140,35 +121,13 @@ def zero_row_loud() -> None:
     labels = jnp.array([0, 3])
 
     # --8<-- [start:zero_row_loud]
-    def one_hot(labels: jax.Array) -> jax.Array:
+    def one_hot(labels):
         checkify.check(jnp.all(labels < 3), "label {worst}", worst=labels.max())
         return jax.nn.one_hot(labels, 3)
 
     error, _ = jax.jit(checkify.checkify(one_hot))(labels)
     error.throw()
     # --8<-- [end:zero_row_loud]
-
-
-@quiet("A size that is too small drops the rest")
-def small_size() -> None:
-    # --8<-- [start:small_size]
-    alarms = jnp.array([False, True, True, True])
-    print(jnp.flatnonzero(alarms, size=2))
-    # --8<-- [end:small_size]
-
-
-@loud
-def small_size_loud() -> None:
-    alarms = jnp.array([False, True, True, True])
-
-    # --8<-- [start:small_size_loud]
-    def places(alarms: jax.Array) -> jax.Array:
-        checkify.check(alarms.sum() <= 2, "{n} alarms", n=alarms.sum())
-        return jnp.flatnonzero(alarms, size=2)
-
-    error, _ = jax.jit(checkify.checkify(places))(alarms)
-    error.throw()
-    # --8<-- [end:small_size_loud]
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -188,7 +147,7 @@ def int32_wraps_loud() -> None:
     # --8<-- [start:int32_wraps_loud]
     total = jnp.asarray(ids).sum()
     estimate = jnp.asarray(ids).sum(dtype=jnp.float32)  # does not wrap
-    np.testing.assert_allclose(total, estimate, rtol=1e-3)
+    assert abs(total - estimate) < 1e-3 * estimate, "the sum wrapped"
     # --8<-- [end:int32_wraps_loud]
 
 
@@ -260,22 +219,6 @@ def rounded_loud() -> None:
     # --8<-- [end:rounded_loud]
 
 
-@quiet("A float that fits no integer becomes one")
-def cast() -> None:
-    # --8<-- [start:cast]
-    pixels = jnp.array([300.0, 99.5, -1.0])
-    print(pixels.astype(jnp.uint8))
-    # --8<-- [end:cast]
-
-
-@loud
-def cast_loud() -> None:
-    pixels = jnp.array([300.0, 99.5, -1.0])
-    # --8<-- [start:cast_loud]
-    np.testing.assert_array_equal(pixels.astype(jnp.uint8), pixels)
-    # --8<-- [end:cast_loud]
-
-
 @quiet("An overflow is infinity, and no warning")
 def overflow() -> None:
     # --8<-- [start:overflow]
@@ -314,7 +257,7 @@ def cholesky_loud() -> None:
 @quiet("A branch that is not taken makes the gradient NaN")
 def where_slope() -> None:
     # --8<-- [start:where_slope]
-    def root(x: jax.Array) -> jax.Array:
+    def root(x):
         return jnp.where(x > 0, jnp.sqrt(x), 0.0)
 
     print(root(0.0), jax.grad(root)(0.0))
@@ -323,7 +266,7 @@ def where_slope() -> None:
 
 @loud
 def where_slope_loud() -> None:
-    def root(x: jax.Array) -> jax.Array:
+    def root(x):
         return jnp.where(x > 0, jnp.sqrt(x), 0.0)
 
     # --8<-- [start:where_slope_loud]
@@ -337,7 +280,7 @@ def zero_slope() -> None:
     # --8<-- [start:zero_slope]
     x, labels = jnp.array([[1.0, 2.0], [3.0, 1.0]]), jnp.array([0, 0])
 
-    def accuracy(w: jax.Array) -> jax.Array:
+    def accuracy(w):
         return jnp.mean(jnp.argmax(x * w, axis=1) == labels)
 
     print(accuracy(jnp.ones((1, 2))), jax.grad(accuracy)(jnp.ones((1, 2))))
@@ -348,7 +291,7 @@ def zero_slope() -> None:
 def zero_slope_loud() -> None:
     x, labels = jnp.array([[1.0, 2.0], [3.0, 1.0]]), jnp.array([0, 0])
 
-    def accuracy(w: jax.Array) -> jax.Array:
+    def accuracy(w):
         return jnp.mean(jnp.argmax(x * w, axis=1) == labels)
 
     # --8<-- [start:zero_slope_loud]
@@ -437,7 +380,7 @@ def key_reuse_loud() -> None:
 @quiet("A key from outside is one key for all rows")
 def shared_key() -> None:
     # --8<-- [start:shared_key]
-    def noisy(x: jax.Array) -> jax.Array:
+    def noisy(x):
         return x + jax.random.normal(key)
 
     key = jax.random.key(0)
@@ -448,7 +391,7 @@ def shared_key() -> None:
 
 @loud
 def shared_key_loud() -> None:
-    def noisy(x: jax.Array) -> jax.Array:
+    def noisy(x):
         return x + jax.random.normal(key)
 
     key = jax.random.key(0)
@@ -456,20 +399,6 @@ def shared_key_loud() -> None:
     rows = jax.vmap(noisy)(jnp.zeros(3))
     assert jnp.unique(rows).size == rows.size, "rows share their noise"
     # --8<-- [end:shared_key_loud]
-
-
-@quiet("Arithmetic on an old key is accepted")
-def key_sum() -> None:
-    # --8<-- [start:key_sum]
-    print(jax.random.PRNGKey(0) + 1)  # meant: another key
-    # --8<-- [end:key_sum]
-
-
-@loud
-def key_sum_loud() -> None:
-    # --8<-- [start:key_sum_loud]
-    print(jax.random.key(0) + 1)
-    # --8<-- [end:key_sum_loud]
 
 
 # --- tracing ---------------------------------------------------------------------------------------------------------
@@ -481,7 +410,7 @@ def once() -> None:
     seen = []
 
     @jax.jit
-    def step(x: float) -> float:
+    def step(x):
         print("in step")
         seen.append(x)
         return 2 * x
@@ -497,7 +426,7 @@ def once_loud() -> None:
     seen = []
 
     @jax.jit
-    def step(x: float) -> float:
+    def step(x):
         seen.append(x)
         return 2 * x
 
@@ -512,7 +441,7 @@ def stale() -> None:
     rate = {"value": 1.0}
 
     @jax.jit
-    def scaled(x: float) -> float:
+    def scaled(x):
         return rate["value"] * x
 
     before = scaled(1.0)
@@ -526,7 +455,7 @@ def stale_loud() -> None:
     rate = {"value": 1.0}
 
     @jax.jit
-    def scaled(x: float) -> float:
+    def scaled(x):
         return rate["value"] * x
 
     scaled(1.0)
@@ -534,47 +463,14 @@ def stale_loud() -> None:
     # --8<-- [start:stale_loud]
     compiled = scaled(1.0)
     with jax.disable_jit():
-        np.testing.assert_allclose(compiled, scaled(1.0))
+        assert compiled == scaled(1.0), "compiled and plain differ"
     # --8<-- [end:stale_loud]
-
-
-@quiet("A static object that changes is not looked at again")
-def static_self() -> None:
-    # --8<-- [start:static_self]
-    class Model:
-        scale = 1.0
-
-        @functools.partial(jax.jit, static_argnums=0)
-        def apply(self, x: float) -> float:
-            return self.scale * x
-
-    model = Model()
-    before = model.apply(1.0)
-    model.scale = 5.0
-    print(before, model.apply(1.0))
-    # --8<-- [end:static_self]
-
-
-@loud
-def static_self_loud() -> None:
-    # --8<-- [start:static_self_loud]
-    @dataclasses.dataclass(frozen=True)
-    class Model:
-        scale: float = 1.0
-
-        @functools.partial(jax.jit, static_argnums=0)
-        def apply(self, x: float) -> float:
-            return self.scale * x
-
-    model = Model()
-    model.scale = 5.0
-    # --8<-- [end:static_self_loud]
 
 
 @quiet("A cond under vmap runs both branches")
 def both() -> None:
     # --8<-- [start:both]
-    def safe_log(x: jax.Array) -> jax.Array:
+    def safe_log(x):
         return jax.lax.cond(x > 0, jnp.log, lambda x: 0.0 * x, x)
 
     print(jax.vmap(safe_log)(jnp.array([1.0, 0.0, -1.0])))
@@ -583,7 +479,7 @@ def both() -> None:
 
 @loud
 def both_loud() -> None:
-    def safe_log(x: jax.Array) -> jax.Array:
+    def safe_log(x):
         return jax.lax.cond(x > 0, jnp.log, lambda x: 0.0 * x, x)
 
     # --8<-- [start:both_loud]
