@@ -1,0 +1,656 @@
+"""Ways to call a jitted function, each run a few times, and which of the calls traced or compiled."""
+
+import dataclasses
+import html
+import inspect
+import logging
+import re
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+# --8<-- [start:counter]
+traces: list[int] = []
+compiles: list[int] = []
+
+
+def add(a: jax.Array, b: jax.Array | float, scale: float = 1.0) -> jax.Array:
+    traces.append(1)  # runs only while tracing
+    return (a + b) * scale
+
+
+def listener(event: str, duration_secs: float, **_: str | int) -> None:
+    if "backend_compile" in event:
+        compiles.append(1)
+
+
+jax.monitoring.register_event_duration_secs_listener(listener)
+# --8<-- [end:counter]
+
+
+# --8<-- [start:marks]
+def marked(calls: int, marks: list[str]) -> Iterator[int]:
+    for i in range(calls):
+        before = len(traces), len(compiles)
+        yield i  # the call happens here
+        if len(traces) > before[0]:
+            marks.append("●")
+        else:
+            marks.append("◐" if len(compiles) > before[1] else "·")
+
+
+# --8<-- [end:marks]
+
+CALLS = 4
+Calls = Iterator[int]
+MEANING = {"●": "traced and compiled", "◐": "compiled only", "·": "reused"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """A way to call: what is run for each of the calls, as code and as text."""
+
+    name: str
+    title: str
+    do: str
+    run: Callable[[Calls], None]
+
+    @property
+    def anchor(self) -> str:
+        """What a link to the row ends with."""
+        return self.name.replace("_", "-")
+
+    @property
+    def code(self) -> str:
+        """The body of the function that is run."""
+        source = inspect.getsource(self.run)
+        return re.sub(r"\n\n+", "\n", textwrap.dedent(source[source.index(":\n") + 2 :]).strip())
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What the calls of a way cost, and why, in JAX's words."""
+
+    way: Way
+    marks: str
+    reason: str
+
+    @property
+    def traced(self) -> int:
+        """How many of the calls traced."""
+        return self.marks.count("●")
+
+
+WAYS: dict[str, list[Way]] = {}
+
+
+def way(group: str, title: str, do: str = "") -> Callable[[Callable[[Calls], None]], None]:
+    """Adds the function below to a group; what to do about its cost, in Markdown-free words, is optional."""
+
+    def keep(run: Callable[[Calls], None]) -> None:
+        WAYS.setdefault(group, []).append(Way(run.__name__, title, do, run))
+
+    return keep
+
+
+# What the ways have in common. No call changes it, so that they can be run in any order.
+# --8<-- [start:setup]
+x, y = jnp.ones(3), jnp.arange(3.0)
+step = jax.jit(add)
+choose = jax.jit(add, static_argnames="scale")
+device = jax.devices()[0]
+mesh = jax.make_mesh((1,), ("data",), devices=[device])
+
+
+@jax.jit
+def total(tree: object) -> jax.Array:
+    leaves = jax.tree.leaves(tree)
+    return add(leaves[0], leaves[-1])
+
+
+@jax.jit
+def call(function: jax.tree_util.Partial, a: jax.Array, b: jax.Array) -> object:
+    return function(a, b)
+
+
+def loss(a: jax.Array) -> jax.Array:
+    return add(a, 1.0).sum()
+
+
+jitted_loss = jax.jit(loss)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    scale: float
+
+    def __call__(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return add(a, b, self.scale)
+
+
+class Plain:
+    scale = 2.0
+
+    def method(self, a: jax.Array, b: jax.Array) -> jax.Array:
+        return add(a, b, self.scale)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    weight: jax.Array
+    scale: float = dataclasses.field(metadata={"static": True})
+
+
+@partial(jax.jit, static_argnames="options")
+def configured(a: jax.Array, options: "Frozen | Plain") -> jax.Array:
+    return add(a, a, options.scale)
+
+
+# --8<-- [end:setup]
+plain, config = Plain(), {"scale": 1.0}
+
+
+@jax.jit
+def from_global(a: jax.Array) -> jax.Array:
+    return add(a, config["scale"])
+
+
+# --- the function is new ---------------------------------------------------------------------------------------------
+
+
+@way("function", "The same function, wrapped again")
+def same_function(calls: Calls) -> None:
+    for _ in calls:
+        jax.jit(add)(x, y)
+
+
+@way("function", "A lambda made in the loop", "Move the lambda, or better the <code>jit</code>, out of the loop.")
+def new_lambda(calls: Calls) -> None:
+    for _ in calls:
+        jax.jit(lambda a: add(a, 1.0))(x)
+
+
+@way("function", "A function defined in the loop", "Define it once and pass what changes as an argument.")
+def inner_def(calls: Calls) -> None:
+    for _ in calls:
+
+        def inner(a: jax.Array) -> jax.Array:
+            return add(a, 1.0)
+
+        jax.jit(inner)(x)
+
+
+@way("function", "A partial made in the loop", "Make it once, or use one of the three ways below.")
+def new_partial(calls: Calls) -> None:
+    for _ in calls:
+        jax.jit(partial(add, scale=2.0))(x, y)
+
+
+@way("function", "One partial, made before the loop")
+def same_partial(calls: Calls) -> None:
+    double = partial(add, scale=2.0)
+    for _ in calls:
+        jax.jit(double)(x, y)
+
+
+@way("function", "A partial of the jitted function")
+def partial_of_jitted(calls: Calls) -> None:
+    for i in calls:
+        partial(step, scale=float(i))(x, y)
+
+
+@way("function", "A jax.tree_util.Partial as an argument")
+def partial_as_argument(calls: Calls) -> None:
+    for i in calls:
+        call(jax.tree_util.Partial(add, scale=float(i)), x, y)
+
+
+@way("function", "Equal callable objects", "Equality is not asked, identity is. Make one object.")
+def equal_callables(calls: Calls) -> None:
+    for _ in calls:
+        jax.jit(Frozen(2.0))(x, y)
+
+
+@way("function", "A method of one object", "<code>plain.method</code> is a new object at each access. Keep one.")
+def bound_method(calls: Calls) -> None:
+    for _ in calls:
+        jax.jit(plain.method)(x, y)
+
+
+@way("function", "jit(vmap(f)) in the loop", "Keep the result of <code>jax.jit</code>.")
+def new_vmap(calls: Calls) -> None:
+    rows = np.ones((2, 3), np.float32)
+    for _ in calls:
+        jax.jit(jax.vmap(add))(rows, rows)
+
+
+@way("function", "jit(grad(f)) in the loop", "Keep the result of <code>jax.jit</code>.")
+def new_grad(calls: Calls) -> None:
+    for _ in calls:
+        jax.jit(jax.grad(loss))(x)
+
+
+@way("function", "vmap of a jitted function")
+def vmap_of_jitted(calls: Calls) -> None:
+    rows = np.ones((2, 3), np.float32)
+    for _ in calls:
+        jax.vmap(step)(rows, rows)
+
+
+@way("function", "grad of a jitted function")
+def grad_of_jitted(calls: Calls) -> None:
+    for _ in calls:
+        jax.grad(jitted_loss)(x)
+
+
+@way("function", "The caches cleared", "Only for tests and measurements.")
+def cleared(calls: Calls) -> None:
+    for _ in calls:
+        jax.clear_caches()
+        step(x, y)
+
+
+@way("function", "From several threads")
+def threads(calls: Calls) -> None:
+    for _ in calls:
+        thread = threading.Thread(target=step, args=(x, y))
+        thread.start()
+        thread.join()
+
+
+# --- values ----------------------------------------------------------------------------------------------------------
+
+
+@way("values", "Other numbers in an array")
+def other_values(calls: Calls) -> None:
+    for i in calls:
+        step(np.full(3, i, np.float32), y)
+
+
+@way("values", "Other Python floats")
+def other_floats(calls: Calls) -> None:
+    for i in calls:
+        step(x, 0.1 * i)
+
+
+@way("values", "Float, int, bool", "Convert first: <code>float(rate)</code>.")
+def number_types(calls: Calls) -> None:
+    for i in calls:
+        step(x, [1.0, 1, True][i % 3])
+
+
+@way("values", "Python float, NumPy float, array", "Choose one; a Python number is weakly typed, the others are not.")
+def weak_types(calls: Calls) -> None:
+    for i in calls:
+        step(x, [1.0, np.float32(1), jnp.float32(1)][i % 3])
+
+
+@way("values", "float64 from NumPy, float32, JAX array")
+def numpy_or_jax(calls: Calls) -> None:
+    for i in calls:
+        step([np.ones(3), np.ones(3, np.float32), x][i % 3], y)
+
+
+@way("values", "A global that changes", "It costs nothing because it is not seen. Pass it as an argument.")
+def changed_global(calls: Calls) -> None:
+    for i in calls:
+        config["scale"] = float(i)
+        from_global(x)
+
+
+# --- shapes and dtypes -----------------------------------------------------------------------------------------------
+
+
+@way("shapes", "One element more each time", "Pad to few sizes and mask.")
+def growing(calls: Calls) -> None:
+    for i in calls:
+        step(np.ones(i + 1, np.float32), 1.0)
+
+
+@way("shapes", "The same, padded to eight")
+def padded(calls: Calls) -> None:
+    for i in calls:
+        step(np.pad(np.ones(i + 1, np.float32), (0, 7 - i)), 1.0)
+
+
+@way("shapes", "A short last batch", "Drop it or pad it, if its trace is as long as the epoch.")
+def short_batch(calls: Calls) -> None:
+    for i in calls:
+        step(np.ones(64 if i < 3 else 10, np.float32), 1.0)
+
+
+@way("shapes", "float16 and float32 in turn", "Cast at the border of the program.")
+def dtypes(calls: Calls) -> None:
+    for i in calls:
+        step(np.ones(3, [np.float16, np.float32][i % 2]), y)
+
+
+@way("shapes", "A carry that starts as the int 0", "Start with the type that comes back: <code>0.0</code>.")
+def int_carry(calls: Calls) -> None:
+    state = 0
+    for _ in calls:
+        state = step(state, 1)
+
+
+@way("shapes", "A carry that starts as 0.0, with a Python number")
+def float_carry(calls: Calls) -> None:
+    state = 0.0
+    for _ in calls:
+        state = step(state, 1)
+
+
+@way("shapes", "A carry that starts as 0.0, with an array", "Start with an array: <code>jnp.float32(0)</code>.")
+def weak_carry(calls: Calls) -> None:
+    state = 0.0
+    for _ in calls:
+        state = step(state, np.float32(1))
+
+
+@way("shapes", "A bfloat16 carry that meets float32", "Cast the result back inside the step.")
+def widened_carry(calls: Calls) -> None:
+    state = jnp.zeros(3, jnp.bfloat16)
+    for _ in calls:
+        state = step(state, y)
+
+
+# --- structure -------------------------------------------------------------------------------------------------------
+
+
+@way("structure", "By position and by name", "Call it one way everywhere.")
+def position_or_name(calls: Calls) -> None:
+    for i in calls:
+        step(x, y) if i % 2 else step(x, b=y)
+
+
+@way("structure", "A default left out and given", "Call it one way everywhere.")
+def default_given(calls: Calls) -> None:
+    for i in calls:
+        step(x, y) if i % 2 else step(x, y, 1.0)
+
+
+@way("structure", "Names in another order")
+def name_order(calls: Calls) -> None:
+    for i in calls:
+        step(a=x, b=y) if i % 2 else step(b=y, a=x)
+
+
+@way("structure", "A dict filled in another order")
+def dict_order(calls: Calls) -> None:
+    for i in calls:
+        total({"a": x, "b": y} if i % 2 else {"b": y, "a": x})
+
+
+@way("structure", "A dict that gains a key", "Create all keys at the start.")
+def dict_grows(calls: Calls) -> None:
+    metrics = {"a": x}
+    for i in calls:
+        metrics[f"step {i}"] = y
+        total(metrics)
+
+
+@way("structure", "A list that grows", "Stack into one array of a fixed size.")
+def list_grows(calls: Calls) -> None:
+    history = [x]
+    for _ in calls:
+        history.append(y)
+        total(history)
+
+
+@way("structure", "A list and a tuple", "Choose one.")
+def list_or_tuple(calls: Calls) -> None:
+    for i in calls:
+        total([x, y] if i % 2 else (x, y))
+
+
+@way("structure", "None and an array", "Two kinds, two programs: often what you want.")
+def none_or_array(calls: Calls) -> None:
+    for i in calls:
+        total((x, y if i % 2 else None))
+
+
+@way("structure", "A dataclass with a static field, three values", "Make the field an array leaf if it changes often.")
+def static_field(calls: Calls) -> None:
+    for i in calls:
+        total(Layer(x, scale=float(i % 3)))
+
+
+# --- static arguments ------------------------------------------------------------------------------------------------
+
+
+@way("static", "Three static values in turn", "Make it an ordinary argument if it takes many values.")
+def static_values(calls: Calls) -> None:
+    for i in calls:
+        choose(x, y, scale=i % 3)
+
+
+@way("static", "1, 1.0 and True", "Equal is not enough, the type counts. Convert first.")
+def static_types(calls: Calls) -> None:
+    for i in calls:
+        choose(x, y, scale=[1, 1.0, True][i % 3])
+
+
+@way("static", "A static default left out and given", "Call it one way everywhere.")
+def static_default(calls: Calls) -> None:
+    for i in calls:
+        choose(x, y) if i % 2 else choose(x, y, scale=1.0)
+
+
+@way("static", "A static NaN", "NaN equals nothing, itself included. Use <code>None</code> as the mark.")
+def static_nan(calls: Calls) -> None:
+    for _ in calls:
+        choose(x, y, scale=float("nan"))
+
+
+@way("static", "A new options object each time", "Make one, or give the class equality and a hash.")
+def static_plain(calls: Calls) -> None:
+    for _ in calls:
+        configured(x, Plain())
+
+
+@way("static", "A new frozen dataclass each time")
+def static_frozen(calls: Calls) -> None:
+    for _ in calls:
+        configured(x, Frozen(2.0))
+
+
+# --- devices and settings --------------------------------------------------------------------------------------------
+
+
+@way("settings", "Put on the default device, and not", "Place data once, in one way.")
+def committed(calls: Calls) -> None:
+    for i in calls:
+        step(jax.device_put(x, device) if i % 2 else x, y)
+
+
+@way("settings", "With a sharding, and without", "Place data once, in one way.")
+def sharded(calls: Calls) -> None:
+    sharding = NamedSharding(mesh, PartitionSpec("data"))
+    for i in calls:
+        step(jax.device_put(x, sharding) if i % 2 else x, y)
+
+
+@way("settings", "Inside and outside of set_mesh", "Set the mesh once, before the first call.")
+def under_mesh(calls: Calls) -> None:
+    for i in calls:
+        if i % 2:
+            with jax.set_mesh(mesh):
+                step(x, y)
+        else:
+            step(x, y)
+
+
+@way("settings", "default_device in turn", "Move the data with <code>jax.device_put</code>.")
+def under_device(calls: Calls) -> None:
+    for i in calls:
+        with jax.default_device(device if i % 2 else None):
+            step(x, y)
+
+
+@way("settings", "enable_x64 in turn", "Choose once, at the top of the program.")
+def under_x64(calls: Calls) -> None:
+    for i in calls:
+        with jax.enable_x64(bool(i % 2)):
+            step(x, y)
+
+
+@way("settings", "Matmul precision in turn", "Write <code>precision=</code> at the product that needs it.")
+def under_precision(calls: Calls) -> None:
+    for i in calls:
+        with jax.default_matmul_precision(["float32", "bfloat16"][i % 2]):
+            step(x, y)
+
+
+@way("settings", "debug_nans in turn")
+def under_nans(calls: Calls) -> None:
+    for i in calls:
+        with jax.debug_nans(bool(i % 2)):
+            step(x, y)
+
+
+# --- inside of other programs ----------------------------------------------------------------------------------------
+
+
+@way("loops", "scan outside of jit with a lambda", "Define the body once, or jit what is around the loop.")
+def scan_lambda(calls: Calls) -> None:
+    for _ in calls:
+        jax.lax.scan(lambda carry, _: (add(carry, 1.0), None), x, length=4)
+
+
+@way("loops", "scan outside of jit, other lengths", "The body is traced once; the loop is compiled per length.")
+def scan_lengths(calls: Calls) -> None:
+    def body(carry: jax.Array, _: None) -> tuple[jax.Array, None]:
+        return add(carry, 1.0), None
+
+    for i in calls:
+        jax.lax.scan(body, x, length=i + 1)
+
+
+@way("loops", "One jitted function, many times in a program")
+def nested(calls: Calls) -> None:
+    @jax.jit
+    def program(a: jax.Array) -> jax.Array:
+        for _ in calls:
+            a = step(a, y)
+        return a
+
+    program(x)
+
+
+@way("loops", "The same with a new partial each time", "Jit the outer function only.")
+def nested_partial(calls: Calls) -> None:
+    @jax.jit
+    def program(a: jax.Array) -> jax.Array:
+        for _ in calls:
+            a = jax.jit(partial(add, scale=2.0))(a, y)
+        return a
+
+    program(x)
+
+
+@way("loops", "Compiled ahead of time, once")
+def ahead_of_time(calls: Calls) -> None:
+    compiled = None
+    for _ in calls:
+        compiled = compiled or step.lower(x, y).compile()
+        compiled(x, y)
+
+
+@way("loops", "Lowered and compiled again each time")
+def lowered_again(calls: Calls) -> None:
+    for _ in calls:
+        step.lower(x, y).compile()(x, y)
+
+
+# --- counting --------------------------------------------------------------------------------------------------------
+
+
+class _Heard(logging.Handler):
+    """Keeps what JAX logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+def reason(messages: list[str]) -> str:
+    """The last explanation of a cache miss among messages, without places, addresses and what all of them say."""
+    found = [text for text in messages if "CACHE MISS" in text]
+    if not found:
+        return ""
+    lines = [line.strip() for line in found[-1].splitlines()[1:]]
+    text = " ".join(line for line in lines if not line.startswith(("https:", "all previously", "for ")))
+    for rubbish in (
+        r"https?://\S+",
+        r" id=\d+",
+        r" defined at \S+:\d+",
+        r" at 0x[0-9a-f]+",
+        r"^.*For the closest previous key:",
+    ):
+        text = re.sub(rubbish, "", text)
+    return " ".join(text.split()).removeprefix("* ").rstrip(";")
+
+
+def count(way: Way) -> Report:
+    """Runs a way from empty caches."""
+    marks: list[str] = []
+    heard, logger = _Heard(), logging.getLogger("jax")
+    jax.clear_caches()
+    logger.addHandler(heard)
+    propagate, logger.propagate = logger.propagate, False
+    try:
+        with jax.explain_cache_misses(True):
+            calls = marked(CALLS, marks)
+            first = next(calls)
+            way.run(_rest(first, calls, heard))
+    finally:
+        logger.removeHandler(heard)
+        logger.propagate = propagate
+    return Report(way, "".join(marks), reason(heard.messages))
+
+
+def _rest(first: int, calls: Iterator[int], heard: _Heard) -> Iterator[int]:
+    """All calls; what is heard at the first one, which always traces, is forgotten."""
+    yield first
+    for number in calls:
+        if number == 1:
+            heard.messages.clear()
+        yield number
+
+
+def count_all() -> dict[str, list[Report]]:
+    """The report of each way, by group."""
+    return {group: [count(way) for way in ways] for group, ways in WAYS.items()}
+
+
+def table(reports: list[Report]) -> str:
+    """A table with a row and an anchor for each way, as HTML."""
+    rows = "".join(map(_row, reports))
+    head = f"<tr><th>{CALLS} calls</th><th>way</th></tr>"
+    return f'<table class="live-ways"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+
+def _row(report: Report) -> str:
+    way = report.way
+    words = f"{report.traced} of {CALLS} calls traced"
+    if "◐" in report.marks:
+        words += f", {report.marks.count('◐')} compiled only"
+    parts = [
+        f'<a href="#{way.anchor}"><strong>{html.escape(way.title)}</strong></a>',
+        f"<pre><code>{html.escape(way.code)}</code></pre>",
+    ]
+    if report.reason:
+        parts.append(f"<p><em>JAX says:</em> {html.escape(report.reason)}</p>")
+    if way.do:
+        parts.append(f"<p>{way.do}</p>")
+    marks = f'<span aria-hidden="true">{report.marks}</span> <small>{words}</small>'
+    return f'<tr id="{way.anchor}"><td>{marks}</td><td>{"".join(parts)}</td></tr>'

@@ -1,0 +1,48 @@
+"""The counter behind the page on recompilation: what it marks, what it shows, and what it forgets of a message."""
+
+import pytest
+import retraces
+from retraces import WAYS, count, reason, table
+
+BY_NAME = {way.name: way for ways in WAYS.values() for way in ways}
+
+
+@pytest.mark.parametrize(
+    ("name", "marks"),
+    [("same_function", "●···"), ("new_partial", "●●●●"), ("committed", "●◐··"), ("short_batch", "●··●")],
+)
+def test_marks(name: str, marks: str) -> None:
+    assert count(BY_NAME[name]).marks == marks
+
+
+def test_a_report_does_not_depend_on_what_ran_before() -> None:
+    first = count(BY_NAME["int_carry"])
+    count(BY_NAME["under_x64"])
+    assert count(BY_NAME["int_carry"]) == first
+    assert first.reason == "different input types: * at a, now f32[] and before i32[]"
+
+
+def test_a_cheap_way_has_no_reason() -> None:
+    assert count(BY_NAME["other_values"]).reason == ""
+
+
+def test_code_is_the_body_that_runs() -> None:
+    assert BY_NAME["new_lambda"].code == "for _ in calls:\n    jax.jit(lambda a: add(a, 1.0))(x)"
+
+
+def test_every_way_has_its_own_anchor_and_row() -> None:
+    anchors = [way.anchor for way in BY_NAME.values()]
+    assert len(set(anchors)) == len(anchors) == sum(map(len, WAYS.values()))
+    shown = table([retraces.Report(way, "●●··", "a < b") for way in WAYS["static"]])
+    assert all(f'<tr id="{way.anchor}">' in shown for way in WAYS["static"])
+    assert "a &lt; b" in shown and "2 of 4 calls traced" in shown
+
+
+def test_reason_leaves_out_places_and_addresses() -> None:
+    message = (
+        "TRACING CACHE MISS at /tmp/a.py:3:1 (<module>):\n  for f defined at /tmp/a.py:1\n"
+        "  all previously seen cache keys differ. For the closest previous key:\n  different input pytree:\n"
+        "  * at x, now <Plain object at 0x7f5ac6> id=12 and before None\n  https://docs.jax.dev/en/latest"
+    )
+    assert reason(["Compiling f", message]) == "different input pytree: * at x, now <Plain object> and before None"
+    assert reason([]) == ""
