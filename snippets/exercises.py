@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 # --- Express -----------------------------------------------------------------------------------------------------
@@ -68,7 +67,7 @@ def blend(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:shuffle_together]
-def shuffle_together(key: jax.Array, x: jax.Array, y: jax.Array):
+def shuffle_together(key: jax.Array, x: jax.Array, y: jax.Array) -> tuple:
     """The pair (x, y) with the rows of both in the same random order."""
     return NotImplemented
 
@@ -114,7 +113,7 @@ def directional(f: Callable, x: jax.Array, v: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:gradient_norms]
-def gradient_norms(loss: Callable, w: jax.Array, xs: jax.Array, ys: jax.Array):
+def gradient_norms(loss: Callable, w: jax.Array, xs: jax.Array, ys: jax.Array) -> tuple:
     """For each example the length of its gradient of loss(w, x, y) by w.
 
     x and y are one row of xs and one element of ys.
@@ -126,7 +125,7 @@ def gradient_norms(loss: Callable, w: jax.Array, xs: jax.Array, ys: jax.Array):
 
 
 # --8<-- [start:ensemble]
-def ensemble(predict: Callable, models: Any, x: jax.Array):
+def ensemble(predict: Callable, models: Any, x: jax.Array) -> tuple:
     """The pair (mean, standard deviation) of what the models predict for x.
 
     models is one tree of arrays; their first axis counts the models.
@@ -350,8 +349,12 @@ def distances(points: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:checked_sqrt]
-def checked_sqrt(x: jax.Array) -> jax.Array:
-    """The square roots of x, by a compiled program; raises if an element is negative."""
+def checked_sqrt(x: jax.Array) -> tuple:
+    """The pair (error, roots): the square roots of x, and a value that knows of errors.
+
+    error.throw() raises if an element of x is negative, and else does nothing. It runs
+    under jit, as one program.
+    """
     return NotImplemented
 
 
@@ -400,7 +403,7 @@ def agrees(f: Callable, slope: Callable, x: np.ndarray) -> bool:
 
 
 # --8<-- [start:place]
-def place(mesh: jax.sharding.Mesh, params: Any, batch: Any):
+def place(mesh: jax.sharding.Mesh, params: Any, batch: Any) -> tuple:
     """The pair (params, batch) on the devices of the mesh, whose one axis is "d".
 
     Every array of params is whole on each device; every array of batch is split by
@@ -436,6 +439,18 @@ def global_softmax(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
 # --8<-- [end:global_softmax]
 
 
+# --8<-- [start:two_layers]
+def two_layers(mesh: jax.sharding.Mesh, x: jax.Array, w1: jax.Array, w2: jax.Array) -> tuple:
+    """relu(x @ w1) @ w2, with both matrices split over the axis "d" of the mesh.
+
+    You choose how. x and the result are whole on each device. There is one collective.
+    """
+    return NotImplemented
+
+
+# --8<-- [end:two_layers]
+
+
 # --8<-- [start:second_difference]
 def second_difference(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
     """x[i-1] - 2 * x[i] + x[i+1] for each i of a ring: the first element follows the last.
@@ -447,18 +462,6 @@ def second_difference(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
 
 
 # --8<-- [end:second_difference]
-
-
-# --8<-- [start:two_layers]
-def two_layers(mesh: jax.sharding.Mesh, x: jax.Array, w1: jax.Array, w2: jax.Array):
-    """relu(x @ w1) @ w2, with both matrices split over the axis "d" of the mesh.
-
-    You choose how. x and the result are whole on each device. There is one collective.
-    """
-    return NotImplemented
-
-
-# --8<-- [end:two_layers]
 
 
 # --- Build -------------------------------------------------------------------------------------------------------
@@ -477,7 +480,7 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:momentum_step]
-def momentum_step(params: Any, velocity: Any, grads: Any, rate: float, decay: float):
+def momentum_step(params: Any, velocity: Any, grads: Any, rate: float, decay: float) -> tuple:
     """The new pair (params, velocity) of gradient descent with momentum, for any trees.
 
     velocity = decay * velocity + grads, then params = params - rate * velocity.
@@ -501,7 +504,7 @@ def epoch(key: jax.Array, count: int, size: int) -> jax.Array:
 
 
 # --8<-- [start:fit]
-def fit(x: jax.Array, y: jax.Array, steps: int, rate: float):
+def fit(x: jax.Array, y: jax.Array, steps: int, rate: float) -> tuple:
     """The pair (w, losses): gradient descent on mean((x @ w - y)**2), from zeros.
 
     losses holds the loss before each step. One program holds all steps, and does not
@@ -548,7 +551,7 @@ def babylonian(a: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:metropolis]
-def metropolis(key: jax.Array, log_density: Callable, start: jax.Array, steps: int):
+def metropolis(key: jax.Array, log_density: Callable, start: jax.Array, steps: int) -> tuple:
     """The positions, one after each step, of a random walk that samples a density.
 
     Each step proposes position + a normal number (one for each coordinate), and goes

@@ -29,9 +29,10 @@ def examine(answer: Any, name: str = "") -> None:
     """
     name = name or answer.__name__
     if name not in CHECKS:
-        raise KeyError(f"there is no exercise {name!r}; the exercises are {', '.join(CHECKS)}")
+        raise KeyError(f"there is no exercise {name!r}; the name of one is the second argument")
     try:
-        with jax.debug_key_reuse(False):  # it has other errors for leaked tracers; checks of keys turn it on
+        # Key reuse has other errors for leaked tracers, so only checks of keys turn it on.
+        with jax.debug_key_reuse(False), jax.default_matmul_precision("highest"):
             CHECKS[name](_written(answer))
     except NotWritten as stub:
         raise Refused(f"{name}: {stub}") from stub
@@ -64,6 +65,8 @@ def grade(answers: Mapping[str, Any], *names: str) -> int:
 
 def _written(answer: Any) -> Any:
     """The answer, which says so when it is still a stub; a class or a compiled function as it is."""
+    if isinstance(answer, type) and answer.__init__ is object.__init__ and answer.__new__ is object.__new__:  # type: ignore[misc,comparison-overlap]
+        raise NotWritten
     if isinstance(answer, type) or hasattr(answer, "lower"):
         return answer
 
