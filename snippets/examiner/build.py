@@ -61,7 +61,7 @@ def fit(answer: Answer) -> None:
         w = w - 0.1 * 2 * x.T @ (x @ w - y) / len(y)
     args = jnp.asarray(x), jnp.asarray(y)
     same("30 steps, rate 0.1", answer(*args, 30, 0.1), (w, np.array(losses)), 1e-3)
-    program = [equations(lambda x, y, n=n: answer(x, y, n, 0.1), *args) for n in (5, 50)]
+    program = [equations(lambda x, y, n=n: answer(x, y, n, 0.1), *args) for n in (4, 16)]
     no_unrolled_loop(*map(len, program))
 
 
@@ -118,5 +118,5 @@ def metropolis(answer: Answer) -> None:
     require(not np.array_equal(other, walk[:50]), "two keys give the same walk")
     require(not np.array_equal(walk[1:400:2] - walk[:399:2], walk[2:401:2] - walk[1:400:2]), "each step is the same")
     no_unrolled_loop(
-        *(len(equations(lambda k, n=n: answer(k, log_density, start, n), jax.random.key(2))) for n in (5, 50))
+        *(len(equations(lambda k, n=n: answer(k, log_density, start, n), jax.random.key(2))) for n in (4, 16))
     )
