@@ -46,7 +46,7 @@ class Download:
     def install(self) -> str:
         """What to tell pip so that it installs what the page imports, as it was when the page ran."""
         imported = {name for code in self._sources() for name in _imports(code)}
-        imported -= {Path(name).stem for name in self._files} | sys.stdlib_module_names
+        imported -= self._modules | sys.stdlib_module_names
         numbers = {**distributions.versions(imported), **self._required()}
         first = ["jax"] if "jax" in numbers or self._configuration or self._uses_lacks else []
         names = first + sorted(numbers.keys() - {"jax"})
@@ -59,8 +59,6 @@ class Download:
         asked = " ".join(condition for guards in self._guards.values() for condition, _ in guards)
         if names := [name for name in ("importlib.util", "os", "platform", "shutil", "sys") if f"{name}." in asked]:
             parts.append("\n".join(f"import {name}" for name in names))
-        if self._files:
-            parts.append(_CARRY + "\n\n".join(_brings(name, text) for name, text in self._files.items()))
         if self._configuration:
             settings = ((name, json.dumps(v) if isinstance(v, str) else v) for name, v in self._configuration.items())
             parts.append("\n".join(["import jax\n", *(f'jax.config.update("{name}", {v})' for name, v in settings)]))
@@ -68,11 +66,23 @@ class Download:
             parts.append(inspect.getsource(jaxhost.lacks).rstrip("\n"))
         return "\n\n".join(parts)
 
+    def carried(self, block: Block) -> str:
+        """The code that makes the files of the site, if this block is the first to import one; else empty."""
+        users = [other for other in self.page.program if self._modules.intersection(_imports(other.code))]
+        if not self._files or block is not [*users, *self.page.program][0]:
+            return ""
+        return _CARRY + "\n\n".join(_brings(name, text) for name, text in self._files.items())
+
     def guarded(self, block: Block, code: str) -> str:
         """Code of a block that is left out, with a word why, where the block cannot run."""
         for condition, reason in reversed(self._guards[block.line]):
             code = f'if {condition}:\n    print("Not run here:", {reason})\nelse:\n{indented(code)}'
         return code
+
+    @property
+    def _modules(self) -> set[str]:
+        """The names that the files which travel with the page are imported by."""
+        return {name.partition("/")[0].removesuffix(".py") for name in self._files}
 
     @property
     def _uses_lacks(self) -> bool:

@@ -33,6 +33,8 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         elif not cell.runs:
             made.append(new_markdown_cell(f"Not run: {cell.options.why}\n\n{fenced(cell.code, 'python')}"))
         else:
+            if carried := download.carried(cell):
+                made.append(new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}}))
             made.append(_code_cell(download, cell, outcomes[cell.line]))
     for number, cell_ in enumerate(made):
         cell_["id"] = f"cell-{number}"  # the library's own are random

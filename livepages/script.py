@@ -54,6 +54,8 @@ def script(download: Download, cells: Iterable[str | Block]) -> str:
             title = cell.options.title or ("" if cell.options.source != "none" else "not shown on the page")
             code, names = _without_futures(cell.code.rstrip("\n"))
             futures |= names
+            if carried := download.carried(cell):
+                parts.append(f"# %% files that come with the page\n{carried}")
             parts.append(f"# %% {title}".rstrip() + f"\n{_runnable(download, cell, code)}")
     blocks = download.page.program
     helpers = [download.setup]

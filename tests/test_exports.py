@@ -141,6 +141,19 @@ def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> No
     assert "--8<--" not in forms["page.py"]
 
 
+def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book, reader: Reader) -> None:
+    book.site.write("snippets/helper/__init__.py", "from helper.part import x\n")
+    book.site.write("snippets/helper/part.py", "x = 5\n")
+    forms = book.blocks(
+        "python\nfirst = 1", "python\nfrom helper import x\nprint(first + x)", "python\nimport helper.part"
+    )
+    for name in ("page.py", "page.ipynb"):
+        assert reader.run(name, forms[name])[:2] == (0, "6\n")
+        text = forms[name]
+        assert text.index("first = 1") < text.index("def bring(") < text.index("print(first + x)")
+        assert text.count("def bring(") == 1 and "pip install" not in text
+
+
 def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader) -> None:
     book.site.write("pyproject.toml", "[tool.livepages]\n[tool.livepages.jax]\njax_debug_key_reuse = true\n")
     head = "---\ndevices: 3\nx64: true\njax: {jax_default_matmul_precision: highest}\n---\n"
