@@ -22,7 +22,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Question:
-    """What to look for in a message; `words` is a regular expression for it, which ignores case."""
+    """What to look for in a message; `words` is a regular expression for it."""
 
     text: str
     words: str
@@ -30,14 +30,14 @@ class Question:
 
     def found(self, message: str) -> str:
         """The first of the words that is in a message, empty if none is; addresses do not count."""
-        found = re.search(self.words, re.sub(r"https?://\S+", "", message), re.IGNORECASE)
+        found = re.search(self.words, re.sub(r"https?://\S+", "", message))
         return found[0] if found else ""
 
 
 TREE = (
     Question(
         "Does it say traced, tracer, concrete, static or jaxpr?",
-        r"trace[dr]|concrete|be static|have static|symbolic dimension|jaxpr",
+        r"[Tt]race[dr]|concrete|be static|have static|Symbolic dimension|[Jj]axpr",
         (
             Cause(
                 "Python wanted a value",
@@ -72,7 +72,7 @@ TREE = (
     ),
     Question(
         "Does it name a derivative, a callback, a rule or a NaN?",
-        r"grad|jvp|vjp|differentia|callback|\brule|\bnan\b|checkify",
+        r"[Gg]rad|jvp|JVP|vjp|VJP|[Dd]ifferentia|callback|\brule|\bnan\b|checkify",
         (
             Cause(
                 "It has no derivative",
@@ -115,7 +115,7 @@ TREE = (
             Cause(
                 "A check of values",
                 (
-                    ("errors-devices.md#nan", "invalid value (nan) encountered"),
+                    ("errors-devices.md#invalid-value", "invalid value (nan) encountered"),
                     (
                         "errors-devices.md#not-functionalized",
                         "Cannot abstractly evaluate a checkify.check which was not functionalized",
@@ -126,7 +126,7 @@ TREE = (
     ),
     Question(
         "Does it name memory, a device, a mesh or a process?",
-        r"memory|donated|deleted|device|mesh|shard|axis name|backend|fork\(|cuda|gpu",
+        r"memory|donated|deleted|device|mesh|shard|axis name|backend|fork\(|CUDA|GPU",
         (
             Cause(
                 "Memory is gone or full",
@@ -176,21 +176,21 @@ TREE = (
                         "errors-devices.md#backends-initialized",
                         "config should be updated before backends are initialized",
                     ),
-                    ("errors-devices.md#fork", "os.fork() was called"),
+                    ("errors-devices.md#os-fork", "os.fork() was called"),
                 ),
             ),
         ),
     ),
     Question(
         "Does it say that two things differ, or must agree?",
-        r"same|equal|differ|inconsistent|incompatible|promotion|structure|reshape|a pair|in_axes|rank|comparator",
+        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator",
         (
             Cause(
                 "Shapes",
                 (
-                    ("errors-arguments.md#broadcasting", "Incompatible shapes for broadcasting"),
-                    ("errors-arguments.md#contracting", "contracting dimensions to have the same shape"),
-                    ("errors-arguments.md#reshape", "cannot reshape array"),
+                    ("errors-arguments.md#incompatible-shapes", "Incompatible shapes for broadcasting"),
+                    ("errors-arguments.md#contracting-dimensions", "contracting dimensions to have the same shape"),
+                    ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
                     (
                         "errors-arguments.md#vmap-sizes",
                         "vmap got inconsistent sizes for array axes to be mapped",
@@ -239,7 +239,7 @@ TREE = (
     ),
     Question(
         "Does it name an argument, a type, an index, a name or a key?",
-        r"argument|argname|type|ind(ex|ices)|key|immutable|attribute|array|too large",
+        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large",
         (
             Cause(
                 "Not an array",
@@ -259,7 +259,7 @@ TREE = (
             Cause(
                 "An array, not as in NumPy",
                 (
-                    ("errors-arguments.md#immutable", "JAX arrays are immutable"),
+                    ("errors-arguments.md#arrays-immutable", "JAX arrays are immutable"),
                     (
                         "errors-arguments.md#non-tuple-index",
                         "Using a non-tuple sequence for multidimensional indexing",
@@ -267,7 +267,7 @@ TREE = (
                     ("errors-arguments.md#index-type", "Indexer must have integer or boolean type"),
                     ("errors-arguments.md#out-of-bounds", "out-of-bounds indexing for array of shape"),
                     ("errors-arguments.md#truth-value", "The truth value of an array is ambiguous"),
-                    ("errors-arguments.md#overflow", "Python int too large to convert to int32"),
+                    ("errors-arguments.md#int-too-large", "Python int too large to convert to int32"),
                     (
                         "errors-arguments.md#float64-truncated",
                         "Explicitly requested dtype float64 is not available",
@@ -307,15 +307,15 @@ def entries(question: Question) -> Iterator[tuple[str, str]]:
 
 
 def as_markdown() -> str:
-    """The tree as nested lists of links."""
-    lines = []
+    """The tree as nested lists of links, which a search should not find: it would find them before the entries."""
+    lines = ["<div markdown data-search-exclude>\n"]
     for number, question in enumerate(TREE, 1):
         lines.append(f"{number}. **{question.text}**\n")
         for cause in question.causes:
             lines.append(f"    - {cause.title}\n")
             lines += [f"        - [{title}]({page})" for page, title in cause.entries]
             lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, "</div>"])
 
 
 def draw(ax: "Axes") -> None:
