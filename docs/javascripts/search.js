@@ -34,13 +34,16 @@ window.Worker = class extends Worker {
     return pasted ? [...new Set(parts)].map((word) => `text:${word}^1`).join(" ") : query;
   }
 
+  // The best score, too: Enter goes there, and the section is shown without unfolding anything.
   #putFirst(pages) {
     const first = (this.#words && this.#entry(pages.flat())) || `#${this.#name}`;
     const found = ({ location }) => location.endsWith(first);
     const page = pages.find((page) => page.some(found));
     if (!page) return;
+    const best = Math.max(...pages.flat().map(({ score }) => score));
     pages.unshift(...pages.splice(pages.indexOf(page), 1));
     page.unshift(...page.splice(page.findIndex(found), 1));
+    page[0].score = best + 1;
   }
 
   // The entry of the error dictionary for a pasted message: one that holds about as many of its words as anything does.

@@ -17,13 +17,15 @@ def test_a_pasted_message_finds_its_entry_first(ask: Callable[..., dict[str, Any
     assert {query: (found[query], entry) for query, entry in messages.items() if found[query] != entry} == {}
 
 
-def test_a_traceback_of_many_lines_can_be_pasted(visit: Callable[..., Visit]) -> None:
+def test_a_traceback_of_many_lines_pasted_and_enter_lead_to_the_entry(visit: Callable[..., Visit]) -> None:
     message = next(message for message in all_pasted() if message.pasted.startswith("Traceback"))
     page = visit("", permissions=["clipboard-read", "clipboard-write"]).page
     page.evaluate("text => navigator.clipboard.writeText(text)", message.pasted)
     page.keyboard.press("/")
     expect(page.locator(".md-search__input")).to_be_focused()
     page.keyboard.press("Control+V")
-    first = page.locator(".md-search-result__item").first.locator("a").first
-    page_of_entry, _, anchor = message.entry.partition("#")
-    expect(first).to_have_attribute("href", re.compile(rf"{page_of_entry}.*#{anchor}"))
+    section = page.locator(".md-search-result__item").first.locator("a").nth(1)
+    expect(section).to_have_attribute("href", re.compile(rf"#{message.entry.partition('#')[2]}$"))
+    expect(section).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"/{message.entry.partition('#')[0]}[^#]*#{message.entry.partition('#')[2]}$"))
