@@ -77,47 +77,47 @@ TREE = (
             Cause(
                 "It has no derivative",
                 (
-                    ("errors-devices.md#scalar-output", "Gradient only defined for scalar-output functions"),
-                    ("errors-devices.md#grad-inputs", "grad requires real- or complex-valued inputs"),
-                    ("errors-devices.md#grad-outputs", "grad requires real-valued outputs"),
+                    ("errors-derivatives.md#scalar-output", "Gradient only defined for scalar-output functions"),
+                    ("errors-derivatives.md#grad-inputs", "grad requires real- or complex-valued inputs"),
+                    ("errors-derivatives.md#grad-outputs", "grad requires real-valued outputs"),
                 ),
             ),
             Cause(
                 "A rule is missing or wrong",
                 (
                     (
-                        "errors-devices.md#reverse-while",
+                        "errors-derivatives.md#reverse-while",
                         "Reverse-mode differentiation does not work for while_loop",
                     ),
-                    ("errors-devices.md#no-vjp", "No VJP defined for custom_vjp function"),
+                    ("errors-derivatives.md#no-vjp", "No VJP defined for custom_vjp function"),
                     (
-                        "errors-devices.md#bwd-structure",
+                        "errors-derivatives.md#bwd-structure",
                         "Custom VJP bwd rule must produce an output with the same structure",
                     ),
                     (
-                        "errors-devices.md#forward-custom-vjp",
+                        "errors-derivatives.md#forward-custom-vjp",
                         "can't apply forward-mode autodiff (jvp) to a custom_vjp function",
                     ),
-                    ("errors-devices.md#no-rule", "Differentiation rule for an operation not implemented"),
+                    ("errors-derivatives.md#no-rule", "Differentiation rule for an operation not implemented"),
                 ),
             ),
             Cause(
                 "Python called from a program",
                 (
-                    ("errors-devices.md#callback-jvp", "Pure callbacks do not support JVP"),
+                    ("errors-structures.md#callback-jvp", "Pure callbacks do not support JVP"),
                     (
-                        "errors-devices.md#vmap-method",
+                        "errors-structures.md#vmap-method",
                         "vmap is only supported for pure_callback when vmap_method is given",
                     ),
-                    ("errors-devices.md#callback-failed", "CpuCallback error calling callback"),
+                    ("errors-structures.md#callback-failed", "CpuCallback error calling callback"),
                 ),
             ),
             Cause(
                 "A check of values",
                 (
-                    ("errors-devices.md#invalid-value", "invalid value (nan) encountered"),
+                    ("errors-derivatives.md#invalid-value", "invalid value (nan) encountered"),
                     (
-                        "errors-devices.md#not-functionalized",
+                        "errors-structures.md#not-functionalized",
                         "Cannot abstractly evaluate a checkify.check which was not functionalized",
                     ),
                 ),
@@ -192,22 +192,22 @@ TREE = (
                     ("errors-arguments.md#contracting-dimensions", "contracting dimensions to have the same shape"),
                     ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
                     (
-                        "errors-arguments.md#vmap-sizes",
+                        "errors-structures.md#vmap-sizes",
                         "vmap got inconsistent sizes for array axes to be mapped",
                     ),
-                    ("errors-arguments.md#vmap-rank", "vmap was requested to map its argument along axis 0"),
-                    ("errors-arguments.md#leading-axis", "scan got values with different leading axis sizes"),
+                    ("errors-structures.md#vmap-rank", "vmap was requested to map its argument along axis 0"),
+                    ("errors-structures.md#leading-axis", "scan got values with different leading axis sizes"),
                 ),
             ),
             Cause(
                 "Rounds and branches",
                 (
                     (
-                        "errors-arguments.md#scan-carry",
+                        "errors-structures.md#scan-carry",
                         "carry input and carry output must have equal types",
                     ),
-                    ("errors-arguments.md#scan-pair", "scan body output must be a pair"),
-                    ("errors-arguments.md#cond-branches", "cond branches must have equal output types"),
+                    ("errors-structures.md#scan-pair", "scan body output must be a pair"),
+                    ("errors-structures.md#cond-branches", "cond branches must have equal output types"),
                 ),
             ),
             Cause(
@@ -220,13 +220,13 @@ TREE = (
             Cause(
                 "Structures",
                 (
-                    ("errors-arguments.md#pytree-structure", "pytree structure error"),
+                    ("errors-structures.md#pytree-structure", "pytree structure error"),
                     (
-                        "errors-arguments.md#dict-keys",
+                        "errors-structures.md#dict-keys",
                         "Comparator raised exception while sorting pytree dictionary keys",
                     ),
                     (
-                        "errors-arguments.md#in-axes",
+                        "errors-structures.md#in-axes",
                         "vmap in_axes must be an int, None, or a tuple of entries",
                     ),
                     (
@@ -279,7 +279,7 @@ TREE = (
                 (
                     ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
                     ("errors-arguments.md#invalid-argnames", "Jitted function has invalid argnames"),
-                    ("errors-devices.md#debug-print", "KeyError in jax.debug.print"),
+                    ("errors-structures.md#debug-print", "KeyError in jax.debug.print"),
                 ),
             ),
             Cause(

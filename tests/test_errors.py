@@ -12,7 +12,7 @@ from livepages.project import find_project
 from tests.pasted import all_pasted, run
 
 PROJECT = find_project(Path(__file__))
-PAGES = ("errors.md", "errors-arguments.md", "errors-devices.md")
+PAGES = sorted(path.name for path in (PROJECT.docs / "debug").glob("errors*.md"))
 
 
 def dictionary() -> dict[str, str]:
