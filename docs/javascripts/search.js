@@ -47,13 +47,14 @@ window.Worker = class extends Worker {
   }
 
   // The entry of the error dictionary for a pasted message: one that holds about as many of its words as anything does.
-  // The words of its title, which are those that every such message has, count more.
+  // The words of its title, which are those that every such message has, count more. The dictionary's pages have half
+  // the weight of others in the index, and the theme counts what stands before a page's first section up to 2.5 times.
   #entry(sections) {
     let [best, most] = ["", 0];
     for (const { location, score } of sections) {
       const title = words(this.#entries.get(location) ?? "");
       const share = title.filter((word) => this.#words.has(word)).length / (title.length || 1);
-      const worth = title.length ? (2 * score) * (1 + share) ** 2 : 0.9 * (location.includes("#") ? score : score / 2.5);
+      const worth = title.length ? 2 * score * (1 + share) ** 2 : 0.9 * (location.includes("#") ? score : score / 2.5);
       if (worth > most) [best, most] = [title.length ? location : "", worth];
     }
     return best;
