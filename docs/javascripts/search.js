@@ -1,7 +1,9 @@
 // Two things that readers search for, and the theme's search is not made for.
 window.Worker = class extends Worker {
   #separator;
+  #entries; // the titles of the entries of the error dictionary, by location
   #name;
+  #words; // of a pasted error message
 
   constructor(...given) {
     super(...given);
@@ -9,7 +11,11 @@ window.Worker = class extends Worker {
   }
 
   postMessage(message) {
-    if (message.type === 0) this.#separator = new RegExp(message.data.config.separator);
+    if (message.type === 0) {
+      this.#separator = new RegExp(message.data.config.separator);
+      const entries = message.data.docs.filter(({ location }) => /^debug\/errors.*#/.test(location));
+      this.#entries = new Map(entries.map(({ location, title }) => [location, title]));
+    }
     if (message.type === 2) message = { ...message, data: this.#asked(message.data.trim()) };
     super.postMessage(message);
   }
@@ -21,18 +27,38 @@ window.Worker = class extends Worker {
       .replace(/^jnp\./, "jax.numpy.")
       .replace(/^np\./, "numpy.")
       .replace(/^(lax|nn|random|tree)\./, "jax.$1.");
-    const words = query.split(this.#separator).flatMap((part) => part.match(/[a-z]\w{2,}/gi) ?? []);
-    return words.length < 4 || this.#name.match(/^[\w.]+$/)
-      ? query
-      : [...new Set(words)].map((word) => `text:${word}^1`).join(" ");
+    const message = query.replace(/For simplicity, JAX has removed its internal frames.*/, "");
+    const parts = message.split(this.#separator).flatMap(words);
+    const pasted = !/^[\w.]+$/.test(query) && (parts.length > 3 || /(Error|Exception|Warning)\b/.test(query));
+    this.#words = pasted && new Set(words(message));
+    return pasted ? [...new Set(parts)].map((word) => `text:${word}^1`).join(" ") : query;
   }
 
-  // A name typed in full: its entry in the index of names is the first result, its page the first of the pages.
+  // The best score, too: Enter goes there, and the section is shown without unfolding anything.
   #putFirst(pages) {
-    const entry = (section) => section.location.endsWith(`#${this.#name}`);
-    const page = pages.find((page) => page.some(entry));
+    const first = (this.#words && this.#entry(pages.flat())) || `#${this.#name}`;
+    const found = ({ location }) => location.endsWith(first);
+    const page = pages.find((page) => page.some(found));
     if (!page) return;
+    const best = Math.max(...pages.flat().map(({ score }) => score));
     pages.unshift(...pages.splice(pages.indexOf(page), 1));
-    page.unshift(...page.splice(page.findIndex(entry), 1));
+    page.unshift(...page.splice(page.findIndex(found), 1));
+    page[0].score = best + 1;
+  }
+
+  // The entry of the error dictionary for a pasted message: one that holds about as many of its words as anything does.
+  // The words of its title, which are those that every such message has, count more. The dictionary's pages have half
+  // the weight of others in the index, and the theme counts what stands before a page's first section up to 2.5 times.
+  #entry(sections) {
+    let [best, most] = ["", 0];
+    for (const { location, score } of sections) {
+      const title = words(this.#entries.get(location) ?? "");
+      const share = title.filter((word) => this.#words.has(word)).length / (title.length || 1);
+      const worth = title.length ? 2 * score * (1 + share) ** 2 : 0.9 * (location.includes("#") ? score : score / 2.5);
+      if (worth > most) [best, most] = [title.length ? location : "", worth];
+    }
+    return best;
   }
 };
+
+const words = (text) => text.match(/[a-z]\w{2,}/gi) ?? [];

@@ -14,6 +14,20 @@ from tests.browser.reader import View, Visit
 
 expect.set_options(timeout=20_000)  # milliseconds; this machine may be busy
 
+ASK = """async (queries) => {
+  const { search } = JSON.parse(document.getElementById("__config").textContent);
+  const { config, docs } = await (await fetch("../../search/search_index.json")).json();
+  const worker = new Worker(search);
+  const ask = (type, data) => new Promise((answer) => {
+    worker.onmessage = ({ data }) => data.type === type + 1 && answer(data.data);
+    worker.postMessage({ type, data });
+  });
+  await ask(0, { config, docs, options: { suggest: true } });
+  const first = {};
+  for (const query of queries) first[query] = (await ask(2, query)).items[0]?.[0].location;
+  return first;
+}"""
+
 
 @pytest.fixture(scope="package")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -61,3 +75,10 @@ def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
         visit.page.context.close()
     assert not [url for visit in visits for url in visit.foreign]
     assert not [complaint for visit in visits for complaint in visit.complaints]
+
+
+@pytest.fixture
+def ask(visit: Callable[..., Visit]) -> Callable[[list[str]], dict[str, Any]]:
+    """Asks the site's search, as its input does; gives the address of the first result of each query."""
+    page = visit("find/names/").page
+    return lambda queries: page.evaluate(ASK, queries)

@@ -7,27 +7,6 @@ import pytest
 
 from tests.browser.reader import Visit
 
-ASK = """async (queries) => {
-  const { search } = JSON.parse(document.getElementById("__config").textContent);
-  const { config, docs } = await (await fetch("../../search/search_index.json")).json();
-  const worker = new Worker(search);
-  const ask = (type, data) => new Promise((answer) => {
-    worker.onmessage = ({ data }) => data.type === type + 1 && answer(data.data);
-    worker.postMessage({ type, data });
-  });
-  await ask(0, { config, docs, options: { suggest: true } });
-  const first = {};
-  for (const query of queries) first[query] = (await ask(2, query)).items[0]?.[0].location;
-  return first;
-}"""
-
-
-@pytest.fixture
-def ask(visit: Callable[..., Visit]) -> Callable[[list[str]], dict[str, Any]]:
-    """Asks the site's search, as its input does; gives the address of the first result of each query."""
-    page = visit("find/names/").page
-    return lambda queries: page.evaluate(ASK, queries)
-
 
 def test_a_name_typed_in_full_is_the_first_result(
     ask: Callable[..., dict[str, Any]], visit: Callable[..., Visit]

@@ -1,0 +1,338 @@
+"""Five questions that lead from the text of an error to the entries of the error dictionary.
+
+The tree is data: the page prints it as a list and draws it as a figure, and its tests walk it with real messages.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What messages have in common, and the entries for them: pairs of a page with its anchor, and a title."""
+
+    title: str
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to look for in a message; `words` is a regular expression for it."""
+
+    text: str
+    words: str
+    causes: tuple[Cause, ...]
+
+    def found(self, message: str) -> str:
+        """The first of the words that is in a message, empty if none is; addresses do not count."""
+        found = re.search(self.words, re.sub(r"https?://\S+", "", message))
+        return found[0] if found else ""
+
+
+TREE = (
+    Question(
+        "Does it say traced, tracer, concrete, static or jaxpr?",
+        r"[Tt]race[dr]|concrete|be static|have static|Symbolic dimension|[Jj]axpr",
+        (
+            Cause(
+                "Python wanted a value",
+                (
+                    ("errors.md#TracerBoolConversionError", "TracerBoolConversionError"),
+                    ("errors.md#TracerIntegerConversionError", "TracerIntegerConversionError"),
+                    ("errors.md#TracerArrayConversionError", "TracerArrayConversionError"),
+                    ("errors.md#ConcretizationTypeError", "ConcretizationTypeError"),
+                    ("errors.md#unsupported-format-string", "unsupported format string passed to a tracer"),
+                    ("errors.md#unhashable-tracer", "unhashable type: 'DynamicJaxprTracer'"),
+                    ("errors.md#JAXTypeError", "JAXTypeError and JAXIndexError"),
+                ),
+            ),
+            Cause(
+                "A shape depended on data",
+                (
+                    ("errors.md#NonConcreteBooleanIndexError", "NonConcreteBooleanIndexError"),
+                    ("errors.md#concrete-shapes", "Shapes must be 1D sequences of concrete values"),
+                    ("errors.md#static-slice", "Array slice indices must have static start/stop/step"),
+                    ("errors.md#InconclusiveDimensionOperation", "InconclusiveDimensionOperation"),
+                ),
+            ),
+            Cause(
+                "A tracer outlived its function",
+                (
+                    ("errors.md#UnexpectedTracerError", "UnexpectedTracerError"),
+                    ("errors.md#leaked-trace", "Leaked trace"),
+                ),
+            ),
+            Cause("A jaxpr made by hand is wrong", (("errors.md#JaxprTypeError", "JaxprTypeError"),)),
+        ),
+    ),
+    Question(
+        "Does it name a derivative, a callback, a rule or a NaN?",
+        r"[Gg]rad|jvp|JVP|vjp|VJP|[Dd]ifferentia|callback|\brule|\bnan\b|checkify",
+        (
+            Cause(
+                "It has no derivative",
+                (
+                    ("errors-derivatives.md#scalar-output", "Gradient only defined for scalar-output functions"),
+                    ("errors-derivatives.md#grad-inputs", "grad requires real- or complex-valued inputs"),
+                    ("errors-derivatives.md#grad-outputs", "grad requires real-valued outputs"),
+                ),
+            ),
+            Cause(
+                "A rule is missing or wrong",
+                (
+                    (
+                        "errors-derivatives.md#reverse-while",
+                        "Reverse-mode differentiation does not work for while_loop",
+                    ),
+                    ("errors-derivatives.md#no-vjp", "No VJP defined for custom_vjp function"),
+                    (
+                        "errors-derivatives.md#bwd-structure",
+                        "Custom VJP bwd rule must produce an output with the same structure",
+                    ),
+                    (
+                        "errors-derivatives.md#forward-custom-vjp",
+                        "can't apply forward-mode autodiff (jvp) to a custom_vjp function",
+                    ),
+                    ("errors-derivatives.md#no-rule", "Differentiation rule for an operation not implemented"),
+                ),
+            ),
+            Cause(
+                "Python called from a program",
+                (
+                    ("errors-structures.md#callback-jvp", "Pure callbacks do not support JVP"),
+                    (
+                        "errors-structures.md#vmap-method",
+                        "vmap is only supported for pure_callback when vmap_method is given",
+                    ),
+                    ("errors-structures.md#callback-failed", "CpuCallback error calling callback"),
+                ),
+            ),
+            Cause(
+                "A check of values",
+                (
+                    ("errors-derivatives.md#invalid-value", "invalid value (nan) encountered"),
+                    (
+                        "errors-structures.md#not-functionalized",
+                        "Cannot abstractly evaluate a checkify.check which was not functionalized",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Question(
+        "Does it name memory, a device, a mesh or a process?",
+        r"memory|donated|deleted|device|mesh|shard|axis name|backend|fork\(|CUDA|GPU",
+        (
+            Cause(
+                "Memory is gone or full",
+                (
+                    ("errors-devices.md#array-deleted", "Array has been deleted"),
+                    ("errors-devices.md#donated-unusable", "Some donated buffers were not usable"),
+                    ("errors-devices.md#out-of-memory", "Out of memory allocating"),
+                ),
+            ),
+            Cause(
+                "Arrays are in different places",
+                (
+                    (
+                        "errors-devices.md#incompatible-devices",
+                        "Received incompatible devices for jitted computation",
+                    ),
+                    ("errors-devices.md#evenly-divide", "does not evenly divide the dimension size"),
+                    ("errors-devices.md#ShardingTypeError", "ShardingTypeError"),
+                    (
+                        "errors-devices.md#in-specs",
+                        "in_specs passed to shard_map does not match the specs of the input",
+                    ),
+                    (
+                        "errors-devices.md#out-specs",
+                        "out_specs which require replication which can't be statically inferred",
+                    ),
+                    ("errors.md#JaxRuntimeError", "JaxRuntimeError"),
+                ),
+            ),
+            Cause(
+                "A mesh or an axis is missing",
+                (
+                    ("errors-devices.md#axis-not-in-mesh", "Resource axis is not found in mesh"),
+                    ("errors-devices.md#mesh-context", "PartitionSpec when you are not under a mesh context"),
+                    ("errors-devices.md#unbound-axis", "unbound axis name"),
+                ),
+            ),
+            Cause(
+                "The process or what is installed",
+                (
+                    (
+                        "errors-devices.md#gpu-not-found",
+                        "An NVIDIA GPU may be present, but a CUDA-enabled jaxlib is not installed",
+                    ),
+                    ("errors-devices.md#unknown-backend", "Unknown backend"),
+                    (
+                        "errors-devices.md#backends-initialized",
+                        "config should be updated before backends are initialized",
+                    ),
+                    ("errors-devices.md#os-fork", "os.fork() was called"),
+                ),
+            ),
+        ),
+    ),
+    Question(
+        "Does it say that two things differ, or must agree?",
+        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator",
+        (
+            Cause(
+                "Shapes",
+                (
+                    ("errors-arguments.md#incompatible-shapes", "Incompatible shapes for broadcasting"),
+                    ("errors-arguments.md#contracting-dimensions", "contracting dimensions to have the same shape"),
+                    ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
+                    (
+                        "errors-structures.md#vmap-sizes",
+                        "vmap got inconsistent sizes for array axes to be mapped",
+                    ),
+                    ("errors-structures.md#vmap-rank", "vmap was requested to map its argument along axis 0"),
+                    ("errors-structures.md#leading-axis", "scan got values with different leading axis sizes"),
+                ),
+            ),
+            Cause(
+                "Rounds and branches",
+                (
+                    (
+                        "errors-structures.md#scan-carry",
+                        "carry input and carry output must have equal types",
+                    ),
+                    ("errors-structures.md#scan-pair", "scan body output must be a pair"),
+                    ("errors-structures.md#cond-branches", "cond branches must have equal output types"),
+                ),
+            ),
+            Cause(
+                "Dtypes",
+                (
+                    ("errors-arguments.md#TypePromotionError", "TypePromotionError"),
+                    ("errors-arguments.md#same-dtypes", "requires arguments to have the same dtypes"),
+                ),
+            ),
+            Cause(
+                "Structures",
+                (
+                    ("errors-structures.md#pytree-structure", "pytree structure error"),
+                    (
+                        "errors-structures.md#dict-keys",
+                        "Comparator raised exception while sorting pytree dictionary keys",
+                    ),
+                    (
+                        "errors-structures.md#in-axes",
+                        "vmap in_axes must be an int, None, or a tuple of entries",
+                    ),
+                    (
+                        "errors-arguments.md#compiled-types",
+                        "Argument types differ from the types for which this computation was compiled",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    Question(
+        "Does it name an argument, a type, an index, a name or a key?",
+        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large",
+        (
+            Cause(
+                "Not an array",
+                (
+                    ("errors-arguments.md#list-refused", "requires ndarray or scalar arguments, got list"),
+                    (
+                        "errors-arguments.md#error-interpreting-argument",
+                        "Error interpreting argument as an abstract array",
+                    ),
+                    ("errors-arguments.md#not-a-valid-jax-type", "is not a valid JAX type"),
+                    (
+                        "errors-arguments.md#non-hashable-static",
+                        "Non-hashable static arguments are not supported",
+                    ),
+                ),
+            ),
+            Cause(
+                "An array, not as in NumPy",
+                (
+                    ("errors-arguments.md#arrays-immutable", "JAX arrays are immutable"),
+                    (
+                        "errors-arguments.md#non-tuple-index",
+                        "Using a non-tuple sequence for multidimensional indexing",
+                    ),
+                    ("errors-arguments.md#index-type", "Indexer must have integer or boolean type"),
+                    ("errors-arguments.md#out-of-bounds", "out-of-bounds indexing for array of shape"),
+                    ("errors-arguments.md#truth-value", "The truth value of an array is ambiguous"),
+                    ("errors-arguments.md#int-too-large", "Python int too large to convert to int32"),
+                    (
+                        "errors-arguments.md#float64-truncated",
+                        "Explicitly requested dtype float64 is not available",
+                    ),
+                ),
+            ),
+            Cause(
+                "A name that is not there",
+                (
+                    ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
+                    ("errors-arguments.md#invalid-argnames", "Jitted function has invalid argnames"),
+                    ("errors-structures.md#debug-print", "KeyError in jax.debug.print"),
+                ),
+            ),
+            Cause(
+                "A random key",
+                (
+                    ("errors.md#KeyReuseError", "KeyReuseError"),
+                    ("errors-arguments.md#key-dtype", "does not accept dtypes key"),
+                    ("errors-arguments.md#single-key", "accepts a single key"),
+                ),
+            ),
+        ),
+    ),
+)
+
+
+def answer(message: str) -> Question | None:
+    """The first question that a message answers with yes, if any."""
+    return next((question for question in TREE if question.found(message)), None)
+
+
+def entries(question: Question) -> Iterator[tuple[str, str]]:
+    """The entries that a question leads to: pairs of a page with its anchor, and a title."""
+    for cause in question.causes:
+        yield from cause.entries
+
+
+def as_markdown() -> str:
+    """The tree as nested lists of links, which a search should not find: it would find them before the entries."""
+    lines = ["<div markdown data-search-exclude>\n"]
+    for number, question in enumerate(TREE, 1):
+        lines.append(f"{number}. **{question.text}**\n")
+        for cause in question.causes:
+            lines.append(f"    - {cause.title}\n")
+            lines += [f"        - [{title}]({page})" for page, title in cause.entries]
+            lines.append("")
+    return "\n".join([*lines, "</div>"])
+
+
+def draw(ax: "Axes") -> None:
+    """Draw the questions below each other, each with its causes and how many entries they have."""
+    y = 0.0
+    for number, question in enumerate(TREE, 1):
+        bottom = y - 0.85 * len(question.causes)
+        ax.text(0, y, f"{number}  {question.text}", va="center", fontsize=11, fontweight="bold")
+        for row, cause in enumerate(question.causes, 1):
+            level = y - 0.85 * row
+            ax.plot([0.6, 0.6, 1.5], [y - 0.35, level, level], color="C0", lw=1.3)
+            ax.text(1.7, level, cause.title, va="center", fontsize=11)
+            count = len(cause.entries)
+            ax.plot([9.6 + 0.45 * n for n in range(count)], [level] * count, "o", color="C0", ms=6)
+        y = bottom - 1.15
+        ax.annotate("", (0.15, y + 0.35), (0.15, bottom - 0.15), arrowprops={"arrowstyle": "->", "color": "C1"})
+        ax.text(0.4, (y + bottom) / 2 + 0.1, "no", va="center", fontsize=10, color="C1")
+    ax.text(0, y, "Paste the message into the search", va="center", fontsize=11, fontweight="bold")
+    ax.set(xlim=(-0.1, 13), ylim=(y - 0.5, 0.6))
+    ax.axis("off")

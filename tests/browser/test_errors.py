@@ -1,0 +1,31 @@
+"""Error messages, pasted into the search, find their entry of the dictionary."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.reader import Visit
+from tests.pasted import all_pasted
+
+
+def test_a_pasted_message_finds_its_entry_first(ask: Callable[..., dict[str, Any]]) -> None:
+    messages = {" ".join(message.pasted.split("\n")): message.entry for message in all_pasted()}
+    assert len(messages) >= 40
+    found = ask(list(messages))
+    assert {query: (found[query], entry) for query, entry in messages.items() if found[query] != entry} == {}
+
+
+def test_a_traceback_of_many_lines_pasted_and_enter_lead_to_the_entry(visit: Callable[..., Visit]) -> None:
+    message = next(message for message in all_pasted() if message.pasted.startswith("Traceback"))
+    page = visit("", permissions=["clipboard-read", "clipboard-write"]).page
+    page.evaluate("text => navigator.clipboard.writeText(text)", message.pasted)
+    page.keyboard.press("/")
+    expect(page.locator(".md-search__input")).to_be_focused()
+    page.keyboard.press("Control+V")
+    section = page.locator(".md-search-result__item").first.locator("a").nth(1)
+    expect(section).to_have_attribute("href", re.compile(rf"#{message.entry.partition('#')[2]}$"))
+    expect(section).to_be_visible()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"/{message.entry.partition('#')[0]}[^#]*#{message.entry.partition('#')[2]}$"))

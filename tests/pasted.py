@@ -1,0 +1,59 @@
+"""Error messages as people paste them, and the programs that gave them."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+RUN = r"""
+import os
+os.environ.update(XLA_FLAGS="--xla_force_host_platform_device_count=4", JAX_PLATFORMS="cpu")
+import json, linecache, sys, traceback, warnings
+from functools import partial
+import jax, jax.numpy as jnp, numpy as np
+import jax.export
+from jax.sharding import PartitionSpec as P
+
+said = []
+for number, program in enumerate(json.load(sys.stdin)):
+    linecache.cache["train.py"] = (len(program), None, program.splitlines(True), "train.py")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            exec(compile(program, "train.py", "exec"), dict(jax=jax, jnp=jnp, np=np, partial=partial, P=P))
+        except Exception as error:
+            told = traceback.TracebackException.from_exception(error)
+            own = [(frame.filename, frame.lineno, frame.name, frame.line) for frame in told.stack]
+            told.stack = traceback.StackSummary.from_list(frame for frame in own if frame[0] == "train.py")
+            said.append("".join(told.format(chain=False)))
+        else:
+            said.append("".join(f"{w.category.__name__}: {w.message}\n" for w in warned[:1]))
+print(json.dumps(said))
+"""
+
+
+@dataclass(frozen=True)
+class Pasted:
+    """A message as pasted into the search, the entry it must find, and the program that gave it on a release of jax."""
+
+    entry: str
+    jax: str
+    program: str
+    pasted: str
+
+
+def all_pasted() -> list[Pasted]:
+    """The messages of `pasted.yml`."""
+    return [Pasted(**record) for record in yaml.safe_load((Path(__file__).parent / "pasted.yml").read_text())]
+
+
+def run(programs: list[str]) -> list[str]:
+    """What programs raise, with the traceback, or what they warn of, on the installed jax."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=json.dumps(programs), capture_output=True, text=True, check=True
+    )
+    said: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return said

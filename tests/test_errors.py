@@ -1,0 +1,70 @@
+"""The error dictionary holds what it should, the tree leads to its entries, and what people paste is what jax says."""
+
+import re
+from pathlib import Path
+
+import jax
+import pytest
+from message_tree import TREE, answer, entries
+
+from livepages.page import read_page
+from livepages.project import find_project
+from tests.pasted import all_pasted, run
+
+PROJECT = find_project(Path(__file__))
+PAGES = sorted(path.name for path in (PROJECT.docs / "debug").glob("errors*.md"))
+
+
+def dictionary() -> dict[str, str]:
+    """The titles of the entries, by page and anchor."""
+    found = {}
+    for name in PAGES:
+        path = PROJECT.docs / "debug" / name
+        for section in read_page(path, PROJECT.snippets, PROJECT.name(path)).sections:
+            if section.level == 2 and section.anchor != "where-next":
+                found[f"{name}#{section.anchor}"] = section.title
+    return found
+
+
+def test_every_class_of_errors_has_an_entry() -> None:
+    named = set(re.findall(r"\w+", " ".join(dictionary().values())))
+    classes = {name for name, value in vars(jax.errors).items() if isinstance(value, type)}
+    assert len(classes) > 10
+    assert classes - named == set()
+
+
+def test_every_entry_is_once_in_the_tree_under_its_own_title() -> None:
+    leaves = [leaf for question in TREE for leaf in entries(question)]
+    assert len(leaves) == len(dict(leaves))
+    assert dict(leaves) == dictionary()
+
+
+def test_the_questions_lead_to_the_entry() -> None:
+    wrong = {}
+    for message in all_pasted():
+        sentence = message.pasted.rpartition("\n  File ")[2]
+        if "rror" not in sentence and "arning" not in sentence:
+            continue  # it was pasted from its middle
+        question = answer(sentence)
+        entry = message.entry.removeprefix("debug/").replace("/", ".md")
+        if not question or entry not in dict(entries(question)):
+            wrong[message.pasted] = question and (question.text, question.found(sentence))
+    assert wrong == {}
+
+
+def plain(text: str) -> str:
+    """A message without addresses in memory and with single blanks."""
+    return " ".join(re.sub(r"\b0x[0-9a-f]+", "0x", text).split())
+
+
+def test_what_people_paste_is_what_jax_says() -> None:
+    messages = [message for message in all_pasted() if message.jax == jax.__version__]
+    if not messages:
+        pytest.skip(f"no message was taken from jax {jax.__version__}")
+    said = run([message.program for message in messages])
+    wrong = {}
+    for message, text in zip(messages, said, strict=True):
+        without_class = re.sub(r"^[\w.]+(Error|Warning): ", "", message.pasted)
+        if plain(without_class) not in plain(text):
+            wrong[message.pasted] = text
+    assert wrong == {}
