@@ -38,6 +38,11 @@ class Result:
     text: str = ""
     error: str = ""  # the class of the exception
 
+    @property
+    def shown(self) -> str:
+        """All of it as text."""
+        return self.error or " ".join([self.text, *dict.fromkeys(self.dtypes)])
+
 
 @dataclass
 class Row:
@@ -96,37 +101,41 @@ def run_rows(rows: list[Row], library: str) -> dict[str, Result]:
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        first = _run(rows[0].code[library], names)
-        results = {row.title: _run(row.code[library], dict(names)) for row in rows if library in row.code}
-        again = _run("x", names)
+        first = run_code(rows[0].code[library], names)
+        results = {row.title: run_code(row.code[library], dict(names)) for row in rows if library in row.code}
+        again = run_code("x", names)
     assert again == first, "a row changed x"
     return results
 
 
-def _run(code: str, names: dict[str, Any]) -> Result:
+def run_code(code: str, names: dict[str, Any]) -> Result:
+    """Run code and give the value of its last line, None if that is no expression; or the error that it raised.
+
+    Raises:
+        SyntaxError: the code cannot run anywhere: what it imports or names is not there.
+    """
     tree = ast.parse(code)
-    last = tree.body.pop()
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    dtypes: list[str] = []
     try:
         exec(compile(tree, "row", "exec"), names)
-        if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), "row", "eval"), names)
-        else:
-            raise SyntaxError(f"the last line is no expression: {ast.unparse(last)}")
-        dtypes: list[str] = []
+        if last is None:
+            return Result()
+        value = eval(compile(ast.Expression(last.value), "row", "eval"), names)
         text = _text(value)
         value = _plain(value, dtypes)
     except (AttributeError, ImportError, NameError, SyntaxError) as error:
         raise SyntaxError(f"{error}, in:\n{code}") from error
     except Exception as error:  # noqa: BLE001  (an error is a result as well)
-        return Result(error=type(error).__name__, text=type(error).__name__)
-    return Result(value, dtypes, " ".join([text, *dict.fromkeys(dtypes)]))
+        return Result(error=type(error).__name__)
+    return Result(value, dtypes, text)
 
 
 def _array(value: Any) -> Any:
     """An array of any library as one of NumPy, anything else as it is."""
     if hasattr(value, "detach"):
         value = value.detach()
-    return np.asarray(value) if hasattr(value, "dtype") else value
+    return np.asarray(value) if hasattr(value, "__array__") else value
 
 
 def _plain(value: Any, dtypes: list[str]) -> Any:
@@ -144,9 +153,9 @@ def _text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=4, suppress_small=True, separator=" ")
     if isinstance(value, list | tuple):
-        left, right = "[]" if isinstance(value, list) else "()"
-        return left + ", ".join(map(_text, value)) + right
-    return repr(value)
+        inside = ", ".join(map(_text, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def close(one: Any, other: Any) -> bool:
@@ -211,27 +220,33 @@ def as_html(rows: list[Row], group: str) -> str:
 
 
 def _card(row: Row) -> str:
-    texts = {result.text for result in row.results.values()}
+    texts = {result.shown for result in row.results.values()}
     cells = "".join(_cell(row, library, len(texts) > 1) for library in LIBRARIES)
     result = f"<samp>{html.escape(texts.pop())}</samp>" if len(texts) == 1 else ""
     why = re.sub("`(.+?)`", r"<code>\1</code>", html.escape(row.why, quote=False))
     mark = f"<strong>{MARKS[row.kind]}</strong> " if MARKS[row.kind] else ""
+    note = f"<p>{mark}{why}</p>" if why else ""
     title = re.sub("`(.+?)`", r"<code>\1</code>", html.escape(row.title, quote=False))
     link = f'<a class="headerlink" href="#{row.anchor}">¶</a>'
     return (
         f'<section class="live-row live-{row.kind}"><h3 id="{row.anchor}">{title}{link}</h3>'
-        f"<div>{cells}</div>{result}{f'<p>{mark}{why}</p>' if why else ''}</section>"
+        f'<div class="highlight">{cells}</div>{result}{note}</section>'
     )
+
+
+def highlighted(code: str) -> str:
+    """Code as HTML, with marks of only what does not look like any text."""
+    marked = highlight(code, PythonLexer(), HtmlFormatter(nowrap=True)).rstrip("\n")
+    return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", marked)
 
 
 def _cell(row: Row, library: str, own_result: bool) -> str:
     name = f"<b>{LIBRARIES[library]}</b>"
     if library not in row.code:
         return f"<div>{name}<i>nothing like it</i></div>"
-    code = highlight(row.code[library], PythonLexer(), HtmlFormatter(nowrap=True)).rstrip("\n")
-    code = re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", code)  # which look like any text
+    code = highlighted(row.code[library])
     result = row.results[library]
-    text = html.escape(result.text)
+    text = html.escape(result.shown)
     shown = f'<samp{" class=live-raises" if result.error else ""}>{text}</samp>' if own_result else ""
     return f"<div>{name}<code>{code}</code>{shown}</div>"
 

@@ -15,7 +15,8 @@ Every row starts from the names of the first one.
 import numpy as np
 
 x = np.array([3, 1, 2], np.float32)
-m = np.array([[0, 1, 2], [3, 4, 5]], np.float32)
+m = np.array([[0, 1, 2],
+              [3, 4, 5]], np.float32)
 x
 # torch
 import numpy as np
