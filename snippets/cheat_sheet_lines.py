@@ -3,10 +3,8 @@
 A result is a value, or the class of the error. Lines without a comment prepare what follows in their group.
 """
 
-# fmt: off
 # ---- Begin
 import time
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +53,7 @@ f = lambda x: (x**2).sum()
 jax.grad(f)(x)  # [6. 2. 4.]
 jax.value_and_grad(f)(x)  # (14., [6. 2. 4.])
 jax.grad(lambda a, b: a * b, argnums=(0, 1))(2.0, 3.0)  # (3., 2.)
-jax.grad(jax.grad(jnp.sin))(0.0)  # -0.
+jax.grad(jax.grad(lambda x: x**3))(2.0)  # 12.
 jax.jacobian(lambda x: x**2)(x)[0]  # [6. 0. 0.]
 jax.hessian(f)(x)[0]  # [2. 0. 0.]
 jax.jvp(f, (x,), (jnp.ones(3),))[1]  # 12.
@@ -132,7 +130,8 @@ s = jax.NamedSharding(mesh, P("x"))
 y = jax.device_put(jnp.ones((4, 2)), s)
 y.sharding.spec[0]  # 'x'
 total = lambda x: jax.lax.psum(x.sum(), "x")
-jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())(y)  # 8.
+total = jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())
+total(y)  # 8.
 
 # ---- Memory
 jax.checkpoint(jnp.sin)(0.0)  # 0.

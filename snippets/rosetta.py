@@ -115,12 +115,14 @@ def run_code(code: str, names: dict[str, Any]) -> Result:
         SyntaxError: the code cannot run anywhere: what it imports or names is not there.
     """
     tree = ast.parse(code)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1]
     dtypes: list[str] = []
     try:
-        exec(compile(tree, "row", "exec"), names)
-        if last is None:
+        if not isinstance(last, ast.Expr):
+            exec(compile(tree, "row", "exec"), names)
             return Result()
+        tree.body.pop()
+        exec(compile(tree, "row", "exec"), names)
         value = eval(compile(ast.Expression(last.value), "row", "eval"), names)
         text = _text(value)
         value = _plain(value, dtypes)
@@ -247,7 +249,7 @@ def _cell(row: Row, library: str, own_result: bool) -> str:
     code = highlighted(row.code[library])
     result = row.results[library]
     text = html.escape(result.shown)
-    shown = f'<samp{" class=live-raises" if result.error else ""}>{text}</samp>' if own_result else ""
+    shown = f"<samp{' class=live-raises' if result.error else ''}>{text}</samp>" if own_result else ""
     return f"<div>{name}<code>{code}</code>{shown}</div>"
 
 

@@ -6,7 +6,6 @@ an expression: the result. Results must be equal, types included. ``# dtype:`` s
 Every row starts from the names of the first one.
 """
 
-# fmt: off
 # ---- Begin
 
 # %% Import, and two arrays
@@ -521,11 +520,11 @@ jnp.split(m, 3, axis=1)[2]
 # %% What the number in `split` means
 # differs: The number of pieces, and in PyTorch the size of each.
 # numpy
-[len(p) for p in np.split(np.arange(6), 2)]
+[len(p) for p in np.split(np.zeros(6), 2)]
 # torch
-[len(p) for p in torch.split(torch.arange(6), 2)]
+[len(p) for p in torch.zeros(6).split(2)]
 # jax
-[len(p) for p in jnp.split(jnp.arange(6), 2)]
+[len(p) for p in jnp.split(jnp.zeros(6), 2)]
 
 # %% Repeat each element
 # numpy
@@ -664,12 +663,14 @@ jnp.array([7]) // jnp.array([0])
 # %% Too large for the type
 # note: Integers in arrays wrap around everywhere, in silence.
 # numpy
-np.array([250], np.uint8) + np.array([10], np.uint8)
+y = np.array([250], np.uint8)
+y + y
 # torch
 y = torch.tensor([250], dtype=torch.uint8)
-y + torch.tensor([10], dtype=torch.uint8)
+y + y
 # jax
-jnp.array([250], jnp.uint8) + jnp.array([10], jnp.uint8)
+y = jnp.array([250], jnp.uint8)
+y + y
 
 # %% The largest float times ten
 # differs: NumPy's floats are wider by default. Here is the price of float32.
@@ -727,7 +728,8 @@ m.mean(axis=1, keepdims=True)
 # numpy
 np.array([200, 200], np.uint8).sum()
 # torch
-torch.tensor([200, 200], dtype=torch.uint8).sum()
+y = torch.tensor([200, 200])
+y.to(torch.uint8).sum()
 # jax
 jnp.array([200, 200], jnp.uint8).sum()
 
@@ -1149,7 +1151,8 @@ jax.hessian(lambda w: (w**3).sum())(x)
 # %% Second derivative
 # torch
 w = torch.tensor(3.0, requires_grad=True)
-g, = torch.autograd.grad(w**3, w, create_graph=True)
+y = w**3
+g, = torch.autograd.grad(y, w, create_graph=True)
 torch.autograd.grad(g, w)[0]
 # jax
 jax.grad(jax.grad(lambda w: w**3))(3.0)
@@ -1157,21 +1160,21 @@ jax.grad(jax.grad(lambda w: w**3))(3.0)
 # %% Gradient of a maximum with ties
 # note: Both share it among the equals, PyTorch in `amax`.
 # torch
-w = torch.tensor([2.0, 2.0, 1.0], requires_grad=True)
+w = torch.tensor([2.0, 2, 1], requires_grad=True)
 w.amax().backward()
 w.grad
 # jax
-jax.grad(jnp.max)(jnp.array([2.0, 2.0, 1.0]))
+jax.grad(jnp.max)(jnp.array([2.0, 2, 1]))
 
 # %% Gradient of a maximum along an axis
 # differs: PyTorch's `max` with an axis gives everything to one of the equals.
 # torch
-w = torch.tensor([2.0, 2.0, 1.0], requires_grad=True)
+w = torch.tensor([2.0, 2, 1], requires_grad=True)
 w.max(0).values.backward()
 w.grad
 # jax
 f = lambda w: w.max(0)
-jax.grad(f)(jnp.array([2.0, 2.0, 1.0]))
+jax.grad(f)(jnp.array([2.0, 2, 1]))
 
 # %% Gradient of abs at zero
 # differs: At a kink each library chooses.
@@ -1244,12 +1247,14 @@ sum(p.size for p in jax.tree.leaves(params))
 # %% Names of the parameters
 # differs: A `state_dict` is flat. A pytree is nested as you like, and its paths are names.
 # torch
-model = torch.nn.Sequential(torch.nn.Linear(3, 2))
+layer = torch.nn.Linear(3, 2)
+model = torch.nn.Sequential(layer)
 list(model.state_dict())
 # jax
 params = [{"w": m, "b": jnp.ones(2)}]
-paths = jax.tree.leaves_with_path(params)
-[jax.tree_util.keystr(path) for path, _ in paths]
+name = jax.tree_util.keystr
+pairs = jax.tree.leaves_with_path(params)
+[name(path) for path, leaf in pairs]
 
 # %% Change all parameters
 # torch
@@ -1293,13 +1298,14 @@ jax.nn.standardize(x, epsilon=1e-5)
 
 # %% Cross-entropy
 # numpy
-logs = m - np.log(np.exp(m).sum(1, keepdims=True))
+total = np.exp(m).sum(1, keepdims=True)
+logs = m - np.log(total)
 -logs[[0, 1], [2, 0]].mean()
 # torch
 F.cross_entropy(m, torch.tensor([2, 0]))
 # jax
-loss = optax.softmax_cross_entropy_with_integer_labels
-loss(m, jnp.array([2, 0])).mean()
+logs = jax.nn.log_softmax(m)
+-logs[jnp.arange(2), jnp.array([2, 0])].mean()
 
 # %% One step of gradient descent
 # torch
@@ -1325,8 +1331,9 @@ w
 w = x
 opt = optax.adam(0.1)
 state = opt.init(w)
+loss = lambda w: (w**2).sum()
 for _ in range(3):
-    grads = jax.grad(lambda w: (w**2).sum())(w)
+    grads = jax.grad(loss)(w)
     updates, state = opt.update(grads, state)
     w = optax.apply_updates(w, updates)
 w
@@ -1335,7 +1342,8 @@ w
 # note: They agree when both are given the same strength.
 # torch
 w = x.clone().requires_grad_()
-opt = torch.optim.AdamW([w], lr=0.1, weight_decay=0.1)
+opt = torch.optim.AdamW(
+    [w], lr=0.1, weight_decay=0.1)
 (w**2).sum().backward()
 opt.step()
 w
@@ -1353,7 +1361,8 @@ opt.defaults["weight_decay"]
 # jax
 from inspect import signature
 
-signature(optax.adamw).parameters["weight_decay"].default
+options = signature(optax.adamw).parameters
+options["weight_decay"].default
 
 # %% Clip gradients by their norm
 # torch
@@ -1374,15 +1383,16 @@ F.dropout(x, 0.5, training=False)
 def dropout(x, rate, key=None):
     if key is None:
         return x
-    keep = jax.random.bernoulli(key, 1 - rate, x.shape)
-    return jnp.where(keep, x / (1 - rate), 0)
+    p = 1 - rate
+    mask = jax.random.bernoulli(key, p, x.shape)
+    return jnp.where(mask, x / p, 0)
 dropout(x, 0.5)
 
 # %% Batches
 # torch
-data = torch.utils.data.TensorDataset(torch.arange(5))
-loader = torch.utils.data.DataLoader(data, batch_size=2)
-[batch for batch, in loader]
+from torch.utils.data import DataLoader
+
+list(DataLoader(torch.arange(5), batch_size=2))
 # jax
 def batches(data, size):
     for start in range(0, len(data), size):
@@ -1515,7 +1525,8 @@ saved = {"weight": m, "bias": torch.ones(2)}
 _ = layer.load_state_dict(saved)
 layer(x)
 # jax
-params = {"w": jnp.zeros((2, 3)), "b": jnp.zeros(2)}
+params = {"w": 0 * m, "b": jnp.zeros(2)}
 saved = {"w": m, "b": jnp.ones(2)}
-params = jax.tree.map(lambda _, new: new, params, saved)
+fill = lambda old, new: new
+params = jax.tree.map(fill, params, saved)
 params["w"] @ x + params["b"]
