@@ -1,7 +1,7 @@
-"""The table of the page "NumPy, PyTorch, JAX": runs the rows of `rosetta_rows`, compares the results, shows them.
+"""The tables of "NumPy, PyTorch, JAX" and "PyTorch to JAX": runs the rows of `rosetta_rows`, compares the results, shows them.
 
 PyTorch is large, so a build does without it: ``python snippets/rosetta.py``, where it is installed, writes what it
-gives to ``rosetta_torch.json``. Where it is installed when the page runs, it must give the same again.
+gives to ``rosetta_torch.json``. Where it is installed when a page runs, it must give the same again.
 """
 
 import ast
@@ -169,8 +169,12 @@ def close(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def table() -> list[Row]:
-    """All rows with their results, checked.
+ARRAYS = ["Create", "Index", "Update", "Shape", "Types and devices", "Reduce", "Linear algebra", "Random numbers"]
+TRAINING = ["Derivatives", "Models and training", "Transform and compile", "Save"]
+
+
+def table(groups: list[str]) -> list[Row]:
+    """The rows of some groups with their results, checked; before them the one from whose names all start.
 
     Raises:
         AssertionError: a row does not hold, or PyTorch's results are not those of the record.
@@ -180,6 +184,7 @@ def table() -> list[Row]:
     recorded = {title: Result(**result) for title, result in record["results"].items()}
     code = {row.title: row.code["torch"] for row in rows if "torch" in row.code}
     assert code == record["code"], "rosetta_torch.json is of other rows: python snippets/rosetta.py"
+    rows = [row for row in rows if row.group in ["Begin", *groups]]
     if importlib.util.find_spec("torch"):
         for title, now in run_rows(rows, "torch").items():
             then = recorded[title]
@@ -237,9 +242,9 @@ def _card(row: Row) -> str:
 
 
 def highlighted(code: str) -> str:
-    """Code as HTML, with marks of only what does not look like any text."""
+    """Code as HTML, with marks of keywords and strings only: a page of hundreds of pieces gets heavy."""
     marked = highlight(code, PythonLexer(), HtmlFormatter(nowrap=True)).rstrip("\n")
-    return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", marked)
+    return re.sub(r'<span class="(?:m|n|o|p|w)\w?">([^<]*)</span>', r"\1", marked)
 
 
 def _cell(row: Row, library: str, own_result: bool) -> str:

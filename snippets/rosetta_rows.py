@@ -1,4 +1,4 @@
-"""The rows of the page "NumPy, PyTorch, JAX": one task after another, in each library that has it.
+"""The rows of "NumPy, PyTorch, JAX" and "PyTorch to JAX": one task after another, in each library that has it.
 
 Data for `rosetta`: a line of ``# %%`` begins a row, a line with the name of a library its code, whose last line is
 an expression: the result. Results must be equal, types included. ``# dtype:`` says why only the types are not, and
