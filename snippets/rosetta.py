@@ -1,4 +1,4 @@
-"""The tables of "NumPy, PyTorch, JAX" and "PyTorch to JAX": runs the rows of `rosetta_rows`, compares the results, shows them.
+"""The tables of "NumPy, PyTorch, JAX" and "PyTorch to JAX": runs the rows of `rosetta_rows`, compares, shows.
 
 PyTorch is large, so a build does without it: ``python snippets/rosetta.py``, where it is installed, writes what it
 gives to ``rosetta_torch.json``. Where it is installed when a page runs, it must give the same again.
