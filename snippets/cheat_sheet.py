@@ -1,0 +1,66 @@
+"""The cheat sheet: runs the lines of `cheat_sheet_lines`, holds each to its comment, shows them."""
+
+import contextlib
+import html
+import io
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+from rosetta import highlighted, run_code
+
+LINES = Path(__file__).with_name("cheat_sheet_lines.py")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of code and what it gave, as text; empty if it only prepares."""
+
+    group: str
+    code: str
+    expected: str = ""
+    result: str = ""
+
+
+def read_lines(text: str) -> list[Line]:
+    """The lines of a file like `cheat_sheet_lines`."""
+    group, lines = "", []
+    for line in text.splitlines():
+        if line.startswith("# ---- "):
+            group = line.removeprefix("# ---- ")
+        elif group and line:
+            code, _, expected = line.partition("  # ")
+            lines.append(Line(group, code, expected))
+    return lines
+
+
+def sheet() -> list[Line]:
+    """Every line with what it gave.
+
+    Raises:
+        AssertionError: it is not what the line's comment says.
+    """
+    names: dict[str, Any] = {}
+    done = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for line in read_lines(LINES.read_text(encoding="utf-8")):
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                result = run_code(line.code, names)
+                jax.effects_barrier()
+            shown = result.error or (printed.getvalue().strip() if result.value is None else result.text)
+            assert shown == line.expected, f"{line.code}: {shown!r}, not {line.expected!r}"
+            done.append(Line(line.group, line.code, line.expected, shown))
+    return done
+
+
+def as_html(lines: list[Line], group: str) -> str:
+    """The lines of a group as HTML."""
+    rows = "".join(
+        f"<div><code>{highlighted(line.code)}</code><samp>{html.escape(line.result)}</samp></div>"
+        for line in lines
+        if line.group == group
+    )
+    return f'<div class="live-lines highlight">{rows}</div>'

@@ -1,0 +1,262 @@
+"""The tables of "NumPy, PyTorch, JAX" and "PyTorch to JAX": runs the rows of `rosetta_rows`, compares, shows.
+
+PyTorch is large, so a build does without it: ``python snippets/rosetta.py``, where it is installed, writes what it
+gives to ``rosetta_torch.json``. Where it is installed when a page runs, it must give the same again.
+"""
+
+import ast
+import contextlib
+import html
+import importlib.util
+import json
+import platform
+import re
+import tempfile
+import warnings
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX"}
+ROWS = Path(__file__).with_name("rosetta_rows.py")
+RECORD = Path(__file__).with_name("rosetta_torch.json")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What code gave: numbers, texts and lists of them; the types of the arrays it had; how it is shown."""
+
+    value: Any = None
+    dtypes: list[str] = field(default_factory=list)
+    text: str = ""
+    error: str = ""  # the class of the exception
+
+    @property
+    def shown(self) -> str:
+        """All of it as text."""
+        return self.error or " ".join([self.text, *dict.fromkeys(self.dtypes)])
+
+
+@dataclass
+class Row:
+    """One task, in each library that has it."""
+
+    title: str
+    group: str
+    kind: str = "same"  # or "dtype", "differs": what is not the same
+    why: str = ""
+    code: dict[str, str] = field(default_factory=dict)
+    results: dict[str, Result] = field(default_factory=dict)
+
+    @property
+    def anchor(self) -> str:
+        """What a link to the row ends with."""
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+    def check(self) -> None:
+        """That the results are equal, or differ in the way that the row says.
+
+        Raises:
+            AssertionError: they are not.
+        """
+        results = list(self.results.values())
+        values = all(result.error == results[0].error and close(result.value, results[0].value) for result in results)
+        dtypes = all(result.dtypes == results[0].dtypes for result in results)
+        found = "differs" if not values else "dtype" if not dtypes else "same"
+        assert found == self.kind, f"{self.title}: said to be {self.kind!r}, is {found!r}: {self.results}"
+        assert self.why or found == "same", f"{self.title}: does not say why"
+
+
+def read_rows(text: str) -> list[Row]:
+    """The rows of a file like `rosetta_rows`."""
+    rows: list[Row] = []
+    group = library = ""
+    for line in text.splitlines():
+        if line.startswith("# ---- "):
+            group = line.removeprefix("# ---- ")
+        elif line.startswith("# %% "):
+            rows.append(Row(line.removeprefix("# %% "), group))
+            library = ""
+        elif (said := re.fullmatch(r"# (note|dtype|differs): (.+)", line)) and not library:
+            rows[-1].kind, rows[-1].why = said[1].replace("note", "same"), said[2]
+        elif line[:2] == "# " and line[2:] in LIBRARIES:
+            library = line[2:]
+            rows[-1].code[library] = ""
+        elif library and not line.startswith("# "):
+            rows[-1].code[library] += line + "\n"
+    for row in rows:
+        row.code = {library: code.strip("\n") for library, code in row.code.items()}
+    return rows
+
+
+def run_rows(rows: list[Row], library: str) -> dict[str, Result]:
+    """What the rows that have this library give, by title; each starts from the names of the first."""
+    names: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = run_code(rows[0].code[library], names)
+        results = {row.title: run_code(row.code[library], dict(names)) for row in rows if library in row.code}
+        again = run_code("x", names)
+    assert again == first, "a row changed x"
+    return results
+
+
+def run_code(code: str, names: dict[str, Any]) -> Result:
+    """Run code and give the value of its last line, None if that is no expression; or the error that it raised.
+
+    Raises:
+        SyntaxError: the code cannot run anywhere: what it imports or names is not there.
+    """
+    tree = ast.parse(code)
+    last = tree.body[-1]
+    dtypes: list[str] = []
+    try:
+        if not isinstance(last, ast.Expr):
+            exec(compile(tree, "row", "exec"), names)
+            return Result()
+        tree.body.pop()
+        exec(compile(tree, "row", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "row", "eval"), names)
+        text = _text(value)
+        value = _plain(value, dtypes)
+    except (AttributeError, ImportError, NameError, SyntaxError) as error:
+        raise SyntaxError(f"{error}, in:\n{code}") from error
+    except Exception as error:  # noqa: BLE001  (an error is a result as well)
+        return Result(error=type(error).__name__)
+    return Result(value, dtypes, text)
+
+
+def _array(value: Any) -> Any:
+    """An array of any library as one of NumPy, anything else as it is."""
+    if hasattr(value, "detach"):
+        value = value.detach()
+    return np.asarray(value) if hasattr(value, "__array__") else value
+
+
+def _plain(value: Any, dtypes: list[str]) -> Any:
+    value = _array(value)
+    if isinstance(value, np.ndarray):
+        dtypes.append(str(value.dtype))
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(part, dtypes) for part in value]
+    return value
+
+
+def _text(value: Any) -> str:
+    value = _array(value)
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=4, suppress_small=True, separator=" ")
+    if isinstance(value, list | tuple):
+        inside = ", ".join(map(_text, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' * (len(value) == 1)})"
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def close(one: Any, other: Any) -> bool:
+    """Whether two plain values are the same up to rounding."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(close, one, other))
+    if {type(one), type(other)} <= {int, float}:
+        return bool(np.isclose(one, other, rtol=1e-4, atol=1e-5, equal_nan=True))
+    return type(one) is type(other) and bool(one == other)
+
+
+ARRAYS = ["Create", "Index", "Update", "Shape", "Types and devices", "Reduce", "Linear algebra", "Random numbers"]
+TRAINING = ["Derivatives", "Models and training", "Transform and compile", "Save"]
+
+
+def table(groups: list[str]) -> list[Row]:
+    """The rows of some groups with their results, checked; before them the one from whose names all start.
+
+    Raises:
+        AssertionError: a row does not hold, or PyTorch's results are not those of the record.
+    """
+    rows = read_rows(ROWS.read_text(encoding="utf-8"))
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    recorded = {title: Result(**result) for title, result in record["results"].items()}
+    code = {row.title: row.code["torch"] for row in rows if "torch" in row.code}
+    assert code == record["code"], "rosetta_torch.json is of other rows: python snippets/rosetta.py"
+    rows = [row for row in rows if row.group in ["Begin", *groups]]
+    if importlib.util.find_spec("torch"):
+        for title, now in run_rows(rows, "torch").items():
+            then = recorded[title]
+            same = close(now.value, then.value) and (now.dtypes, now.error) == (then.dtypes, then.error)
+            assert same, f"PyTorch {version('torch')} gives {now} for {title!r}; {record['torch']} gave {then}"
+    found = {"numpy": run_rows(rows, "numpy"), "torch": recorded, "jax": run_rows(rows, "jax")}
+    for row in rows:
+        row.results = {library: found[library][row.title] for library in LIBRARIES if library in row.code}
+        row.check()
+    return rows
+
+
+def made_with() -> str:
+    """Which versions gave the results."""
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    live = f"{version('torch')} gave the same now" if importlib.util.find_spec("torch") else "not installed here"
+    torch = f"PyTorch {record['torch']}: recorded on {record['date']}, on a CPU with Python {record['python']}; {live}"
+    return f"NumPy {version('numpy')}: now\n{torch}\nJAX {version('jax')}: now"
+
+
+def write_record() -> None:
+    """Run the rows in PyTorch and write down what they give."""
+    rows = read_rows(ROWS.read_text(encoding="utf-8"))
+    record = {
+        "torch": version("torch"),
+        "python": platform.python_version(),
+        "date": date.today().isoformat(),
+        "code": {row.title: row.code["torch"] for row in rows if "torch" in row.code},
+        "results": {title: asdict(result) for title, result in run_rows(rows, "torch").items()},
+    }
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+MARKS = {"same": "", "dtype": "Other types.", "differs": "Differs."}
+
+
+def as_html(rows: list[Row], group: str) -> str:
+    """The rows of a group as HTML: cards of three columns."""
+    return "\n".join(_card(row) for row in rows if row.group == group)
+
+
+def _card(row: Row) -> str:
+    texts = {result.shown for result in row.results.values()}
+    cells = "".join(_cell(row, library, len(texts) > 1) for library in LIBRARIES)
+    result = f"<samp>{html.escape(texts.pop())}</samp>" if len(texts) == 1 else ""
+    why = re.sub("`(.+?)`", r"<code>\1</code>", html.escape(row.why, quote=False))
+    mark = f"<strong>{MARKS[row.kind]}</strong> " if MARKS[row.kind] else ""
+    note = f"<p>{mark}{why}</p>" if why else ""
+    title = re.sub("`(.+?)`", r"<code>\1</code>", html.escape(row.title, quote=False))
+    link = f'<a class="headerlink" href="#{row.anchor}">¶</a>'
+    return (
+        f'<section class="live-row live-{row.kind}"><h3 id="{row.anchor}">{title}{link}</h3>'
+        f'<div class="highlight">{cells}</div>{result}{note}</section>'
+    )
+
+
+def highlighted(code: str) -> str:
+    """Code as HTML, with marks of keywords and strings only: a page of hundreds of pieces gets heavy."""
+    marked = highlight(code, PythonLexer(), HtmlFormatter(nowrap=True)).rstrip("\n")
+    return re.sub(r'<span class="(?:m|n|o|p|w)\w?">([^<]*)</span>', r"\1", marked)
+
+
+def _cell(row: Row, library: str, own_result: bool) -> str:
+    name = f"<b>{LIBRARIES[library]}</b>"
+    if library not in row.code:
+        return f"<div>{name}<i>nothing like it</i></div>"
+    code = highlighted(row.code[library])
+    result = row.results[library]
+    text = html.escape(result.shown)
+    shown = f"<samp{' class=live-raises' if result.error else ''}>{text}</samp>" if own_result else ""
+    return f"<div>{name}<code>{code}</code>{shown}</div>"
+
+
+if __name__ == "__main__":
+    write_record()

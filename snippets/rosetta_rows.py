@@ -1,0 +1,1532 @@
+"""The rows of "NumPy, PyTorch, JAX" and "PyTorch to JAX": one task after another, in each library that has it.
+
+Data for `rosetta`: a line of ``# %%`` begins a row, a line with the name of a library its code, whose last line is
+an expression: the result. Results must be equal, types included. ``# dtype:`` says why only the types are not, and
+``# differs:`` why the values are not; then that must hold.
+Every row starts from the names of the first one.
+"""
+
+# ---- Begin
+
+# %% Import, and two arrays
+# note: Every row below starts from these names.
+# numpy
+import numpy as np
+
+x = np.array([3, 1, 2], np.float32)
+m = np.array([[0, 1, 2],
+              [3, 4, 5]], np.float32)
+x
+# torch
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+x = torch.tensor([3.0, 1.0, 2.0])
+m = torch.tensor([[0.0, 1, 2], [3, 4, 5]])
+x
+# jax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+x = jnp.array([3.0, 1.0, 2.0])
+m = jnp.array([[0.0, 1, 2], [3, 4, 5]])
+x
+
+# ---- Create
+
+# %% An array of integers
+# dtype: NumPy and PyTorch count with 64 bits. JAX uses 32 unless `jax_enable_x64` is set.
+# numpy
+np.array([1, 2, 3])
+# torch
+torch.tensor([1, 2, 3])
+# jax
+jnp.array([1, 2, 3])
+
+# %% An array of floats
+# dtype: Python's floats have 64 bits, and only NumPy keeps them.
+# numpy
+np.array([0.5, 1.5])
+# torch
+torch.tensor([0.5, 1.5])
+# jax
+jnp.array([0.5, 1.5])
+
+# %% Zeros
+# dtype: NumPy's default float is float64.
+# numpy
+np.zeros((2, 3))
+# torch
+torch.zeros(2, 3)
+# jax
+jnp.zeros((2, 3))
+
+# %% One value everywhere
+# dtype: NumPy's default float is float64.
+# numpy
+np.full((2, 2), 7.0)
+# torch
+torch.full((2, 2), 7.0)
+# jax
+jnp.full((2, 2), 7.0)
+
+# %% Like another array
+# numpy
+np.ones_like(m)
+# torch
+torch.ones_like(m)
+# jax
+jnp.ones_like(m)
+
+# %% A range
+# dtype: 64-bit integers, and in JAX 32-bit ones.
+# numpy
+np.arange(2, 8, 2)
+# torch
+torch.arange(2, 8, 2)
+# jax
+jnp.arange(2, 8, 2)
+
+# %% Evenly spaced numbers
+# dtype: NumPy's default float is float64.
+# numpy
+np.linspace(0, 1, 5)
+# torch
+torch.linspace(0, 1, 5)
+# jax
+jnp.linspace(0, 1, 5)
+
+# %% The identity matrix
+# dtype: NumPy's default float is float64.
+# numpy
+np.eye(2)
+# torch
+torch.eye(2)
+# jax
+jnp.eye(2)
+
+# %% One-hot
+# dtype: PyTorch gives integers.
+# numpy
+np.eye(3)[[0, 2]]
+# torch
+F.one_hot(torch.tensor([0, 2]), 3)
+# jax
+jax.nn.one_hot(jnp.array([0, 2]), 3)
+
+# %% A grid of coordinates
+# note: PyTorch warns unless you say which order you mean.
+# numpy
+np.meshgrid(x, x[:2], indexing="ij")[0]
+# torch
+torch.meshgrid(x, x[:2], indexing="ij")[0]
+# jax
+jnp.meshgrid(x, x[:2], indexing="ij")[0]
+
+# %% Copy
+# numpy
+x.copy()
+# torch
+x.clone()
+# jax
+x.copy()
+
+# %% From NumPy, which changes later
+# differs: `from_numpy` shares the memory, and so does NumPy's `asarray`. `jnp.array` copies.
+# numpy
+a = np.zeros(2, np.float32)
+b = np.asarray(a)
+a[0] = 9
+b
+# torch
+a = np.zeros(2, np.float32)
+b = torch.from_numpy(a)
+a[0] = 9
+b
+# jax
+a = np.zeros(2, np.float32)
+b = jnp.array(a)
+a[0] = 9
+b
+
+# %% To NumPy
+# note: What JAX gives is a read-only view where the memory can be shared.
+# torch
+x.numpy()
+# jax
+np.asarray(x)
+
+# %% A huge integer
+# differs: It does not fit into 32 bits, and JAX says so.
+# numpy
+np.array([2**31])
+# torch
+torch.tensor([2**31])
+# jax
+jnp.array([2**31])
+
+# ---- Index
+
+# %% One element as a Python number
+# numpy
+m[1, 2].item()
+# torch
+m[1, 2].item()
+# jax
+m[1, 2].item()
+
+# %% A slice
+# numpy
+m[:, 1:]
+# torch
+m[:, 1:]
+# jax
+m[:, 1:]
+
+# %% Reverse
+# note: PyTorch takes no negative steps.
+# numpy
+x[::-1]
+# torch
+x.flip(0)
+# jax
+x[::-1]
+
+# %% A new axis
+# numpy
+x[:, None]
+# torch
+x[:, None]
+# jax
+x[:, None]
+
+# %% By a mask
+# note: Not under `jax.jit`, where the shape of the result must be known: use `where`.
+# numpy
+x[x > 1]
+# torch
+x[x > 1]
+# jax
+x[x > 1]
+
+# %% By a list of places
+# differs: JAX wants an array: to convert a list at every call would be a hidden cost.
+# numpy
+x[[2, 0]]
+# torch
+x[[2, 0]]
+# jax
+x[[2, 0]]
+
+# %% By an array of places
+# numpy
+x[np.array([2, 0])]
+# torch
+x[torch.tensor([2, 0])]
+# jax
+x[jnp.array([2, 0])]
+
+# %% One place per row
+# numpy
+i = np.array([[2], [0]])
+np.take_along_axis(m, i, axis=1)
+# torch
+i = torch.tensor([[2], [0]])
+torch.gather(m, 1, i)
+# jax
+i = jnp.array([[2], [0]])
+jnp.take_along_axis(m, i, axis=1)
+
+# %% Read out of bounds
+# differs: No exception can leave a compiled program, so JAX reads the nearest element. `.at[i].get(mode="fill", fill_value=…)` chooses.
+# numpy
+i = 10
+x[np.array([i])]
+# torch
+i = 10
+x[torch.tensor([i])]
+# jax
+i = 10
+x[jnp.array([i])]
+
+# %% Choose elementwise
+# numpy
+np.where(x > 1, x, 0)
+# torch
+torch.where(x > 1, x, 0)
+# jax
+jnp.where(x > 1, x, 0)
+
+# %% Where a condition holds
+# dtype: Places are 64-bit integers, and in JAX 32-bit ones. Under `jax.jit`, give `size=`.
+# numpy
+np.nonzero(x > 1)[0]
+# torch
+torch.nonzero(x > 1, as_tuple=True)[0]
+# jax
+jnp.nonzero(x > 1)[0]
+
+# ---- Update
+
+# %% Assign to an element
+# differs: A JAX array never changes.
+# numpy
+y = x.copy()
+y[0] = 9
+y
+# torch
+y = x.clone()
+y[0] = 9
+y
+# jax
+y = x.copy()
+y[0] = 9
+y
+
+# %% An array with one element changed
+# note: Under `jax.jit` no copy is made where the old array is not used again.
+# numpy
+y = x.copy()
+y[0] = 9
+y
+# torch
+y = x.clone()
+y[0] = 9
+y
+# jax
+x.at[0].set(9)
+
+# %% Add to a slice
+# numpy
+y = m.copy()
+y[:, 0] += 10
+y
+# torch
+y = m.clone()
+y[:, 0] += 10
+y
+# jax
+m.at[:, 0].add(10)
+
+# %% Change what a mask selects
+# numpy
+y = x.copy()
+y[y > 1] = 0
+y
+# torch
+x.masked_fill(x > 1, 0)
+# jax
+jnp.where(x > 1, 0, x)
+
+# %% Add twice to the same place
+# differs: `+=` reads once and writes the last sum. `.at[].add` adds every time.
+# numpy
+y = np.zeros(2)
+y[[0, 0]] += 1
+y
+# torch
+y = torch.zeros(2)
+y[[0, 0]] += 1
+y
+# jax
+y = jnp.zeros(2)
+y.at[jnp.array([0, 0])].add(1)
+
+# %% Add every time
+# dtype: NumPy's default float is float64.
+# numpy
+y = np.zeros(2)
+np.add.at(y, [0, 0], 1)
+y
+# torch
+y = torch.zeros(2)
+i = torch.tensor([0, 0])
+y.index_add_(0, i, torch.ones(2))
+# jax
+y = jnp.zeros(2)
+i = jnp.array([0, 0])
+y.at[i].add(1)
+
+# %% Write out of bounds
+# differs: JAX drops the update.
+# numpy
+y = x.copy()
+y[10] = 9
+y
+# torch
+y = x.clone()
+y[10] = 9
+y
+# jax
+x.at[10].set(9)
+
+# %% Change a slice, look at the whole
+# differs: A slice is a view in NumPy and PyTorch. In JAX it is an array of its own.
+# numpy
+y = x.copy()
+v = y[:2]
+v[0] = 9
+y
+# torch
+y = x.clone()
+v = y[:2]
+v[0] = 9
+y
+# jax
+y = x.copy()
+v = y[:2]
+v = v.at[0].set(9)
+y
+
+# %% `+=` on a second name
+# differs: In JAX `a += 1` makes a new array and gives it the name `a`.
+# numpy
+y = x.copy()
+a = y
+a += 1
+y
+# torch
+y = x.clone()
+a = y
+a += 1
+y
+# jax
+y = x.copy()
+a = y
+a += 1
+y
+
+# %% A mutable array all the same
+# note: A reference of JAX is read and written with `[...]`, also under `jax.jit`.
+# numpy
+y = x.copy()
+y[0] = 9
+y
+# torch
+y = x.clone()
+y[0] = 9
+y
+# jax
+y = jax.new_ref(x)
+y[0] = 9.0
+y[...]
+
+# ---- Shape
+
+# %% The shape
+# numpy
+m.shape
+# torch
+m.shape
+# jax
+m.shape
+
+# %% The number of elements
+# numpy
+m.size
+# torch
+m.numel()
+# jax
+m.size
+
+# %% What `size` is
+# differs: In PyTorch it is a method, and it gives the shape.
+# numpy
+m.size
+# torch
+m.size()
+# jax
+m.size
+
+# %% Reshape
+# numpy
+m.reshape(3, -1)
+# torch
+m.reshape(3, -1)
+# jax
+m.reshape(3, -1)
+
+# %% Flatten
+# numpy
+m.ravel()
+# torch
+m.ravel()
+# jax
+m.ravel()
+
+# %% Transpose
+# numpy
+m.T
+# torch
+m.T
+# jax
+m.T
+
+# %% Reorder axes
+# numpy
+np.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+# torch
+torch.zeros(2, 3, 4).permute(2, 0, 1).shape
+# jax
+jnp.zeros((2, 3, 4)).transpose(2, 0, 1).shape
+
+# %% `transpose(0, 1)` of three axes
+# differs: PyTorch swaps two axes. In NumPy and JAX you list all of them, or call `swapaxes`.
+# numpy
+np.zeros((2, 3, 4)).transpose(0, 1).shape
+# torch
+torch.zeros(2, 3, 4).transpose(0, 1).shape
+# jax
+jnp.zeros((2, 3, 4)).transpose(0, 1).shape
+
+# %% Add an axis, remove it
+# numpy
+y = np.expand_dims(x, 0)
+y.squeeze(0)
+# torch
+y = x.unsqueeze(0)
+y.squeeze(0)
+# jax
+y = jnp.expand_dims(x, 0)
+y.squeeze(0)
+
+# %% Concatenate
+# numpy
+np.concatenate([x, x])
+# torch
+torch.cat([x, x])
+# jax
+jnp.concatenate([x, x])
+
+# %% Stack
+# numpy
+np.stack([x, x])
+# torch
+torch.stack([x, x])
+# jax
+jnp.stack([x, x])
+
+# %% Split into three
+# numpy
+np.split(m, 3, axis=1)[2]
+# torch
+torch.tensor_split(m, 3, dim=1)[2]
+# jax
+jnp.split(m, 3, axis=1)[2]
+
+# %% What the number in `split` means
+# differs: The number of pieces, and in PyTorch the size of each.
+# numpy
+[len(p) for p in np.split(np.zeros(6), 2)]
+# torch
+[len(p) for p in torch.zeros(6).split(2)]
+# jax
+[len(p) for p in jnp.split(jnp.zeros(6), 2)]
+
+# %% Repeat each element
+# numpy
+np.repeat(x, 2)
+# torch
+x.repeat_interleave(2)
+# jax
+jnp.repeat(x, 2)
+
+# %% Repeat the whole
+# numpy
+np.tile(x, 2)
+# torch
+x.tile(2)
+# jax
+jnp.tile(x, 2)
+
+# %% The method `repeat`
+# differs: PyTorch's repeats the whole.
+# numpy
+x.repeat(2)
+# torch
+x.repeat(2)
+# jax
+x.repeat(2)
+
+# %% Pad
+# numpy
+np.pad(x, (1, 2))
+# torch
+F.pad(x, (1, 2))
+# jax
+jnp.pad(x, (1, 2))
+
+# %% Roll
+# numpy
+np.roll(x, 1)
+# torch
+torch.roll(x, 1)
+# jax
+jnp.roll(x, 1)
+
+# %% Broadcasting
+# numpy
+m + x[:2, None]
+# torch
+m + x[:2, None]
+# jax
+m + x[:2, None]
+
+# %% Broadcast to a shape
+# numpy
+np.broadcast_to(x, (2, 3))
+# torch
+x.expand(2, 3)
+# jax
+jnp.broadcast_to(x, (2, 3))
+
+# %% Shapes that do not fit
+# differs: The rule is one; the class of the error is not.
+# numpy
+m + np.ones(2)
+# torch
+m + torch.ones(2)
+# jax
+m + jnp.ones(2)
+
+# ---- Types and devices
+
+# %% Convert
+# numpy
+x.astype(np.int32)
+# torch
+x.to(torch.int32)
+# jax
+x.astype(jnp.int32)
+
+# %% int32 plus float32
+# dtype: NumPy looks for a type that holds both exactly. PyTorch and JAX keep the float.
+# numpy
+np.ones(2, np.int32) + np.ones(2, np.float32)
+# torch
+i = torch.ones(2, dtype=torch.int32)
+i + torch.ones(2)
+# jax
+jnp.ones(2, jnp.int32) + jnp.ones(2)
+
+# %% float16 times a Python float
+# note: In all three a Python number takes the type of the array.
+# numpy
+np.ones(2, np.float16) * 2.5
+# torch
+torch.ones(2, dtype=torch.float16) * 2.5
+# jax
+jnp.ones(2, jnp.float16) * 2.5
+
+# %% float16 times a float32 scalar
+# dtype: PyTorch lets an array win over a scalar array. NumPy and JAX look at the types only.
+# numpy
+np.ones(2, np.float16) * np.float32(2.5)
+# torch
+h = torch.ones(2, dtype=torch.float16)
+h * torch.tensor(2.5)
+# jax
+jnp.ones(2, jnp.float16) * jnp.float32(2.5)
+
+# %% Divide integers
+# dtype: Always floats: of 64 bits in NumPy.
+# numpy
+np.array([7, -7]) / 2
+# torch
+torch.tensor([7, -7]) / 2
+# jax
+jnp.array([7, -7]) / 2
+
+# %% Divide integers, round down
+# dtype: 64-bit integers, and in JAX 32-bit ones.
+# numpy
+np.array([7, -7]) // 2
+# torch
+torch.tensor([7, -7]) // 2
+# jax
+jnp.array([7, -7]) // 2
+
+# %% Divide integers by zero
+# differs: NumPy warns and gives 0. JAX gives a number that means nothing, without a word.
+# numpy
+with np.errstate(divide="ignore"):
+    y = np.array([7]) // np.array([0])
+y
+# torch
+torch.tensor([7]) // torch.tensor([0])
+# jax
+jnp.array([7]) // jnp.array([0])
+
+# %% Too large for the type
+# note: Integers in arrays wrap around everywhere, in silence.
+# numpy
+y = np.array([250], np.uint8)
+y + y
+# torch
+y = torch.tensor([250], dtype=torch.uint8)
+y + y
+# jax
+y = jnp.array([250], jnp.uint8)
+y + y
+
+# %% The largest float times ten
+# differs: NumPy's floats are wider by default. Here is the price of float32.
+# numpy
+np.array([3e38]) * 10
+# torch
+torch.tensor([3e38]) * 10
+# jax
+jnp.array([3e38]) * 10
+
+# %% Move to a device
+# torch
+x.to("cpu")
+# jax
+jax.device_put(x, jax.devices("cpu")[0])
+
+# %% A list where an array is expected
+# differs: NumPy converts. PyTorch and JAX want you to do it.
+# numpy
+np.sum([1, 2])
+# torch
+torch.sum([1, 2])
+# jax
+jnp.sum([1, 2])
+
+# %% The truth of an array
+# differs: All three refuse; the class of the error is not the same.
+# numpy
+bool(x)
+# torch
+bool(x)
+# jax
+bool(x)
+
+# ---- Reduce
+
+# %% Sum along an axis
+# numpy
+m.sum(axis=1)
+# torch
+m.sum(dim=1)
+# jax
+m.sum(axis=1)
+
+# %% Keep the axis
+# numpy
+m.mean(axis=1, keepdims=True)
+# torch
+m.mean(dim=1, keepdim=True)
+# jax
+m.mean(axis=1, keepdims=True)
+
+# %% Sum small integers
+# dtype: All widen, each its own way. The sum of bytes is no byte.
+# numpy
+np.array([200, 200], np.uint8).sum()
+# torch
+y = torch.tensor([200, 200])
+y.to(torch.uint8).sum()
+# jax
+jnp.array([200, 200], jnp.uint8).sum()
+
+# %% Mean of integers
+# differs: PyTorch wants floats.
+# numpy
+np.array([1, 2]).mean()
+# torch
+torch.tensor([1, 2]).mean()
+# jax
+jnp.array([1, 2]).mean()
+
+# %% Standard deviation
+# differs: PyTorch divides by n - 1 unless told otherwise, NumPy and JAX by n.
+# numpy
+x.std()
+# torch
+x.std()
+# jax
+x.std()
+
+# %% Standard deviation of a sample
+# numpy
+x.std(ddof=1)
+# torch
+x.std(correction=1)
+# jax
+x.std(ddof=1)
+
+# %% Largest per row
+# numpy
+m.max(axis=1)
+# torch
+m.amax(dim=1)
+# jax
+m.max(axis=1)
+
+# %% What `max` with an axis returns
+# differs: In PyTorch a pair: the values, and where they are.
+# numpy
+m.max(1)
+# torch
+m.max(1)
+# jax
+m.max(1)
+
+# %% Where the largest is
+# dtype: 64-bit integers, and in JAX 32-bit ones.
+# numpy
+m.argmax(axis=1)
+# torch
+m.argmax(dim=1)
+# jax
+m.argmax(axis=1)
+
+# %% Median of an even number
+# differs: NumPy and JAX average the two in the middle. PyTorch takes the lower one.
+# numpy
+np.median(np.array([1.0, 2, 3, 10]))
+# torch
+torch.median(torch.tensor([1.0, 2, 3, 10]))
+# jax
+jnp.median(jnp.array([1.0, 2, 3, 10]))
+
+# %% Running sum
+# numpy
+x.cumsum()
+# torch
+x.cumsum(0)
+# jax
+x.cumsum()
+
+# %% Sort
+# note: PyTorch gives the places as well.
+# numpy
+np.sort(x)
+# torch
+torch.sort(x).values
+# jax
+jnp.sort(x)
+
+# %% What `x.sort()` returns
+# differs: NumPy sorts in place and returns nothing.
+# numpy
+x.copy().sort()
+# torch
+x.sort()
+# jax
+x.sort()
+
+# %% The two largest
+# numpy
+np.sort(x)[::-1][:2]
+# torch
+torch.topk(x, 2).values
+# jax
+jax.lax.top_k(x, 2)[0]
+
+# %% Distinct values
+# note: Not under `jax.jit` without `size=`.
+# numpy
+np.unique(np.array([2.0, 1, 2], np.float32))
+# torch
+torch.unique(torch.tensor([2.0, 1, 2]))
+# jax
+jnp.unique(jnp.array([2.0, 1, 2]))
+
+# %% Clip
+# numpy
+np.clip(x, 1.5, 2.5)
+# torch
+x.clamp(1.5, 2.5)
+# jax
+jnp.clip(x, 1.5, 2.5)
+
+# %% Softmax
+# numpy
+e = np.exp(x - x.max())
+e / e.sum()
+# torch
+torch.softmax(x, dim=0)
+# jax
+jax.nn.softmax(x)
+
+# %% Log of a sum of exponentials
+# numpy
+x.max() + np.log(np.exp(x - x.max()).sum())
+# torch
+torch.logsumexp(x, dim=0)
+# jax
+jax.nn.logsumexp(x)
+
+# ---- Linear algebra
+
+# %% Matrix product
+# numpy
+m @ m.T
+# torch
+m @ m.T
+# jax
+m @ m.T
+
+# %% Matrix times vector
+# numpy
+m @ x
+# torch
+m @ x
+# jax
+m @ x
+
+# %% A batch of products
+# numpy
+b = np.stack([m, m])
+(b @ m.T).shape
+# torch
+b = torch.stack([m, m])
+(b @ m.T).shape
+# jax
+b = jnp.stack([m, m])
+(b @ m.T).shape
+
+# %% Einsum
+# numpy
+np.einsum("ij,j->i", m, x)
+# torch
+torch.einsum("ij,j->i", m, x)
+# jax
+jnp.einsum("ij,j->i", m, x)
+
+# %% Outer product
+# numpy
+np.outer(x, x)
+# torch
+torch.outer(x, x)
+# jax
+jnp.outer(x, x)
+
+# %% Solve a linear system
+# numpy
+a = np.array([[2, 0], [1, 4]], np.float32)
+np.linalg.solve(a, x[:2])
+# torch
+a = torch.tensor([[2.0, 0], [1, 4]])
+torch.linalg.solve(a, x[:2])
+# jax
+a = jnp.array([[2.0, 0], [1, 4]])
+jnp.linalg.solve(a, x[:2])
+
+# %% Solve a singular system
+# differs: JAX cannot raise from a compiled program. Look for infinities.
+# numpy
+a = np.zeros((2, 2), np.float32)
+np.linalg.solve(a, x[:2])
+# torch
+a = torch.zeros(2, 2)
+torch.linalg.solve(a, x[:2])
+# jax
+a = jnp.zeros((2, 2))
+jnp.isfinite(jnp.linalg.solve(a, x[:2]))
+
+# %% Cholesky of what has none
+# differs: JAX answers NaN.
+# numpy
+np.linalg.cholesky(-np.eye(2))
+# torch
+torch.linalg.cholesky(-torch.eye(2))
+# jax
+jnp.linalg.cholesky(-jnp.eye(2))
+
+# %% Eigenvalues of a symmetric matrix
+# numpy
+np.linalg.eigvalsh(m @ m.T)
+# torch
+torch.linalg.eigvalsh(m @ m.T)
+# jax
+jnp.linalg.eigvalsh(m @ m.T)
+
+# %% Singular values
+# numpy
+np.linalg.svd(m, compute_uv=False)
+# torch
+torch.linalg.svdvals(m)
+# jax
+jnp.linalg.svd(m, compute_uv=False)
+
+# %% Convolve
+# differs: `conv1d` does not flip the kernel. (`jax.lax.conv` does not either.)
+# numpy
+np.convolve(x, [1, 0.5], "valid")
+# torch
+k = torch.tensor([1, 0.5])
+F.conv1d(x[None, None], k[None, None])[0, 0]
+# jax
+jnp.convolve(x, jnp.array([1, 0.5]), "valid")
+
+# ---- Random numbers
+
+# %% Three normal numbers
+# differs: Each has its own generator, and JAX no hidden state: you pass a key.
+# numpy
+rng = np.random.default_rng(0)
+rng.normal(size=3)
+# torch
+_ = torch.manual_seed(0)
+torch.randn(3)
+# jax
+key = jax.random.key(0)
+jax.random.normal(key, 3)
+
+# %% Draw twice, compare
+# differs: The same key gives the same numbers.
+# numpy
+rng = np.random.default_rng(0)
+a, b = rng.normal(), rng.normal()
+bool(a == b)
+# torch
+g = torch.Generator().manual_seed(0)
+a = torch.randn(1, generator=g)
+b = torch.randn(1, generator=g)
+bool(a == b)
+# jax
+with jax.debug_key_reuse(False):
+    key = jax.random.key(0)
+    a = jax.random.normal(key)
+    b = jax.random.normal(key)
+bool(a == b)
+
+# %% Draw two different numbers
+# numpy
+rng = np.random.default_rng(0)
+a, b = rng.normal(), rng.normal()
+bool(a == b)
+# torch
+g = torch.Generator().manual_seed(0)
+a = torch.randn(1, generator=g)
+b = torch.randn(1, generator=g)
+bool(a == b)
+# jax
+key = jax.random.key(0)
+a_key, b_key = jax.random.split(key)
+a = jax.random.normal(a_key)
+b = jax.random.normal(b_key)
+bool(a == b)
+
+# %% Integers below ten
+# dtype: 64-bit integers, and in JAX 32-bit ones.
+# numpy
+rng = np.random.default_rng(0)
+y = rng.integers(0, 10, 1000)
+y.min(), y.max()
+# torch
+g = torch.Generator().manual_seed(0)
+y = torch.randint(0, 10, (1000,), generator=g)
+y.min(), y.max()
+# jax
+key = jax.random.key(0)
+y = jax.random.randint(key, 1000, 0, 10)
+y.min(), y.max()
+
+# %% A permutation
+# dtype: 64-bit integers, and in JAX 32-bit ones.
+# numpy
+rng = np.random.default_rng(0)
+np.sort(rng.permutation(5))
+# torch
+g = torch.Generator().manual_seed(0)
+torch.randperm(5, generator=g).sort().values
+# jax
+key = jax.random.key(0)
+jnp.sort(jax.random.permutation(key, 5))
+
+# ---- Derivatives
+
+# %% A derivative
+# note: PyTorch records what happens to `w`. JAX transforms the function.
+# torch
+w = torch.tensor(3.0, requires_grad=True)
+(w**2).backward()
+w.grad
+# jax
+jax.grad(lambda w: w**2)(3.0)
+
+# %% Value and gradient
+# torch
+w = x.clone().requires_grad_()
+loss = (w**2).sum()
+loss.backward()
+loss, w.grad
+# jax
+def loss(w):
+    return (w**2).sum()
+jax.value_and_grad(loss)(x)
+
+# %% A gradient of two things
+# torch
+w = torch.tensor(3.0, requires_grad=True)
+b = torch.tensor(4.0, requires_grad=True)
+torch.autograd.grad(w * b, (w, b))
+# jax
+f = lambda w, b: w * b
+jax.grad(f, argnums=(0, 1))(3.0, 4.0)
+
+# %% Ask for the gradient twice
+# differs: `backward` adds to `.grad`, which is why loops call `zero_grad`. JAX returns the gradient and keeps nothing.
+# torch
+w = torch.tensor(3.0, requires_grad=True)
+(w**2).backward()
+(w**2).backward()
+w.grad
+# jax
+g = jax.grad(lambda w: w**2)
+g(3.0)
+g(3.0)
+
+# %% A part counts as constant
+# torch
+w = torch.tensor(3.0, requires_grad=True)
+(w * w.detach()).backward()
+w.grad
+# jax
+def f(w):
+    return w * jax.lax.stop_gradient(w)
+jax.grad(f)(3.0)
+
+# %% No gradient wanted
+# note: JAX needs no `no_grad`: nothing is recorded until you ask for a gradient.
+# torch
+w = x.clone().requires_grad_()
+with torch.no_grad():
+    y = w * 2
+y
+# jax
+x * 2
+
+# %% The gradient of a vector
+# differs: Both want a scalar; the class of the error is not the same.
+# torch
+w = x.clone().requires_grad_()
+(w**2).backward()
+# jax
+jax.grad(lambda w: w**2)(x)
+
+# %% With respect to an integer
+# differs: Both want floats; the class of the error is not the same.
+# torch
+torch.tensor(3, requires_grad=True)
+# jax
+jax.grad(lambda w: w * 2.0)(3)
+
+# %% Vector-Jacobian product
+# torch
+w = x.clone().requires_grad_()
+y = w**2
+torch.autograd.grad(y, w, torch.ones(3))[0]
+# jax
+y, back = jax.vjp(lambda w: w**2, x)
+back(jnp.ones(3))[0]
+
+# %% Jacobian-vector product
+# torch
+f = lambda w: w**2
+torch.func.jvp(f, (x,), (torch.ones(3),))[1]
+# jax
+f = lambda w: w**2
+jax.jvp(f, (x,), (jnp.ones(3),))[1]
+
+# %% Jacobian
+# torch
+torch.func.jacrev(lambda w: w**2)(x)
+# jax
+jax.jacrev(lambda w: w**2)(x)
+
+# %% Hessian
+# torch
+torch.func.hessian(lambda w: (w**3).sum())(x)
+# jax
+jax.hessian(lambda w: (w**3).sum())(x)
+
+# %% Second derivative
+# torch
+w = torch.tensor(3.0, requires_grad=True)
+y = w**3
+g, = torch.autograd.grad(y, w, create_graph=True)
+torch.autograd.grad(g, w)[0]
+# jax
+jax.grad(jax.grad(lambda w: w**3))(3.0)
+
+# %% Gradient of a maximum with ties
+# note: Both share it among the equals, PyTorch in `amax`.
+# torch
+w = torch.tensor([2.0, 2, 1], requires_grad=True)
+w.amax().backward()
+w.grad
+# jax
+jax.grad(jnp.max)(jnp.array([2.0, 2, 1]))
+
+# %% Gradient of a maximum along an axis
+# differs: PyTorch's `max` with an axis gives everything to one of the equals.
+# torch
+w = torch.tensor([2.0, 2, 1], requires_grad=True)
+w.max(0).values.backward()
+w.grad
+# jax
+f = lambda w: w.max(0)
+jax.grad(f)(jnp.array([2.0, 2, 1]))
+
+# %% Gradient of abs at zero
+# differs: At a kink each library chooses.
+# torch
+w = torch.tensor(0.0, requires_grad=True)
+w.abs().backward()
+w.grad
+# jax
+jax.grad(jnp.abs)(0.0)
+
+# %% Gradient of a norm at zero
+# differs: PyTorch chooses 0. JAX gives NaN.
+# torch
+w = torch.zeros(2, requires_grad=True)
+torch.linalg.norm(w).backward()
+w.grad
+# jax
+jax.grad(jnp.linalg.norm)(jnp.zeros(2))
+
+# %% A gradient of your own
+# torch
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        return w
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+
+w = x.clone().requires_grad_()
+Double.apply(w).sum().backward()
+w.grad
+# jax
+@jax.custom_vjp
+def double(w):
+    return w
+double.defvjp(
+    lambda w: (w, None),
+    lambda _, g: (2 * g,),
+)
+jax.grad(lambda w: double(w).sum())(x)
+
+# ---- Models and training
+
+# %% A linear layer
+# note: A module holds its parameters. In JAX you hold them, and pass them.
+# numpy
+params = {"w": m, "b": np.ones(2, np.float32)}
+params["w"] @ x + params["b"]
+# torch
+layer = torch.nn.Linear(3, 2)
+with torch.no_grad():
+    layer.weight.copy_(m)
+    layer.bias.fill_(1)
+layer(x)
+# jax
+params = {"w": m, "b": jnp.ones(2)}
+def layer(params, x):
+    return params["w"] @ x + params["b"]
+layer(params, x)
+
+# %% Count the parameters
+# torch
+layer = torch.nn.Linear(3, 2)
+sum(p.numel() for p in layer.parameters())
+# jax
+params = {"w": m, "b": jnp.ones(2)}
+sum(p.size for p in jax.tree.leaves(params))
+
+# %% Names of the parameters
+# differs: A `state_dict` is flat. A pytree is nested as you like, and its paths are names.
+# torch
+layer = torch.nn.Linear(3, 2)
+model = torch.nn.Sequential(layer)
+list(model.state_dict())
+# jax
+params = [{"w": m, "b": jnp.ones(2)}]
+name = jax.tree_util.keystr
+pairs = jax.tree.leaves_with_path(params)
+[name(path) for path, leaf in pairs]
+
+# %% Change all parameters
+# torch
+params = {"w": m, "b": torch.ones(2)}
+new = {k: 2 * p for k, p in params.items()}
+new["b"]
+# jax
+params = {"w": m, "b": jnp.ones(2)}
+new = jax.tree.map(lambda p: 2 * p, params)
+new["b"]
+
+# %% ReLU
+# numpy
+np.maximum(x - 2, 0)
+# torch
+F.relu(x - 2)
+# jax
+jax.nn.relu(x - 2)
+
+# %% GELU
+# differs: JAX uses the tanh approximation unless told `approximate=False`; PyTorch is exact.
+# torch
+F.gelu(-x)
+# jax
+jax.nn.gelu(-x)
+
+# %% GELU, exact
+# torch
+F.gelu(-x)
+# jax
+jax.nn.gelu(-x, approximate=False)
+
+# %% Layer normalization
+# numpy
+y = x - x.mean()
+y / np.sqrt(x.var() + 1e-5)
+# torch
+F.layer_norm(x, (3,))
+# jax
+jax.nn.standardize(x, epsilon=1e-5)
+
+# %% Cross-entropy
+# numpy
+total = np.exp(m).sum(1, keepdims=True)
+logs = m - np.log(total)
+-logs[[0, 1], [2, 0]].mean()
+# torch
+F.cross_entropy(m, torch.tensor([2, 0]))
+# jax
+logs = jax.nn.log_softmax(m)
+-logs[jnp.arange(2), jnp.array([2, 0])].mean()
+
+# %% One step of gradient descent
+# torch
+w = x.clone().requires_grad_()
+opt = torch.optim.SGD([w], lr=0.1)
+(w**2).sum().backward()
+opt.step()
+w
+# jax
+loss = lambda w: (w**2).sum()
+x - 0.1 * jax.grad(loss)(x)
+
+# %% Three steps of Adam
+# torch
+w = x.clone().requires_grad_()
+opt = torch.optim.Adam([w], lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    (w**2).sum().backward()
+    opt.step()
+w
+# jax
+w = x
+opt = optax.adam(0.1)
+state = opt.init(w)
+loss = lambda w: (w**2).sum()
+for _ in range(3):
+    grads = jax.grad(loss)(w)
+    updates, state = opt.update(grads, state)
+    w = optax.apply_updates(w, updates)
+w
+
+# %% Weight decay
+# note: They agree when both are given the same strength.
+# torch
+w = x.clone().requires_grad_()
+opt = torch.optim.AdamW(
+    [w], lr=0.1, weight_decay=0.1)
+(w**2).sum().backward()
+opt.step()
+w
+# jax
+opt = optax.adamw(0.1, weight_decay=0.1)
+grads = jax.grad(lambda w: (w**2).sum())(x)
+updates, _ = opt.update(grads, opt.init(x), x)
+optax.apply_updates(x, updates)
+
+# %% Weight decay by default
+# differs: A port that names no strength trains with another one.
+# torch
+opt = torch.optim.AdamW([x.clone()])
+opt.defaults["weight_decay"]
+# jax
+from inspect import signature
+
+options = signature(optax.adamw).parameters
+options["weight_decay"].default
+
+# %% Clip gradients by their norm
+# torch
+w = x.clone().requires_grad_()
+(w**2).sum().backward()
+_ = torch.nn.utils.clip_grad_norm_([w], 1.0)
+w.grad
+# jax
+clip = optax.clip_by_global_norm(1.0)
+grads = jax.grad(lambda w: (w**2).sum())(x)
+clip.update(grads, clip.init(x))[0]
+
+# %% Dropout at evaluation
+# note: In training, PyTorch draws from its hidden state. In JAX you pass a key, and the rate yourself.
+# torch
+F.dropout(x, 0.5, training=False)
+# jax
+def dropout(x, rate, key=None):
+    if key is None:
+        return x
+    p = 1 - rate
+    mask = jax.random.bernoulli(key, p, x.shape)
+    return jnp.where(mask, x / p, 0)
+dropout(x, 0.5)
+
+# %% Batches
+# torch
+from torch.utils.data import DataLoader
+
+list(DataLoader(torch.arange(5), batch_size=2))
+# jax
+def batches(data, size):
+    for start in range(0, len(data), size):
+        yield data[start:start + size]
+list(batches(np.arange(5), 2))
+
+# ---- Transform and compile
+
+# %% From one to many
+# numpy
+f = lambda row: row.sum() * row
+np.array([f(row) for row in m])
+# torch
+f = lambda row: row.sum() * row
+torch.func.vmap(f)(m)
+# jax
+f = lambda row: row.sum() * row
+jax.vmap(f)(m)
+
+# %% A gradient per example
+# torch
+loss = lambda w, row: ((row * w).sum())**2
+g = torch.func.grad(loss)
+torch.func.vmap(g, (None, 0))(x, m)
+# jax
+loss = lambda w, row: ((row * w).sum())**2
+g = jax.grad(loss)
+jax.vmap(g, (None, 0))(x, m)
+
+# %% Compile
+# note: PyTorch's default backend generates code; `"eager"` captures the operations and runs them.
+# torch
+f = lambda x: (x**2).sum()
+torch.compile(f, backend="eager")(x)
+# jax
+f = lambda x: (x**2).sum()
+jax.jit(f)(x)
+
+# %% An `if` on a value, compiled
+# differs: PyTorch breaks the program in two and goes on. JAX refuses: use `where` or `jax.lax.cond`.
+# torch
+def f(x):
+    if x.sum() > 0:
+        return x
+    return -x
+torch.compile(f, backend="eager")(x)
+# jax
+def f(x):
+    if x.sum() > 0:
+        return x
+    return -x
+jax.jit(f)(x)
+
+# %% A branch that compiles
+# numpy
+x if x.sum() > 0 else -x
+# torch
+torch.where(x.sum() > 0, x, -x)
+# jax
+f = lambda x: jax.lax.cond(
+    x.sum() > 0, lambda: x, lambda: -x)
+jax.jit(f)(x)
+
+# %% A loop that carries a value
+# numpy
+total, sums = np.float32(0), []
+for value in x:
+    total = 0.5 * total + value
+    sums.append(total)
+np.stack(sums)
+# torch
+total, sums = torch.tensor(0.0), []
+for value in x:
+    total = 0.5 * total + value
+    sums.append(total)
+torch.stack(sums)
+# jax
+def step(total, value):
+    total = 0.5 * total + value
+    return total, total
+jax.lax.scan(step, 0.0, x)[1]
+
+# %% How often the Python code runs
+# differs: JAX runs it once, to trace it. Three calls, the same kind of input.
+# numpy
+calls = []
+def f(x):
+    calls.append(1)
+    return x + 1
+for _ in range(3):
+    _ = f(x)
+len(calls)
+# torch
+calls = []
+def f(x):
+    calls.append(1)
+    return x + 1
+f = torch.compile(f, backend="eager")
+for _ in range(3):
+    _ = f(x)
+len(calls)
+# jax
+calls = []
+@jax.jit
+def f(x):
+    calls.append(1)
+    return x + 1
+for _ in range(3):
+    _ = f(x)
+len(calls)
+
+# ---- Save
+
+# %% Save parameters, load them
+# note: For sharded or large models JAX has Orbax.
+# numpy
+np.savez("params.npz", w=m)
+np.load("params.npz")["w"]
+# torch
+torch.save({"w": m}, "params.pt")
+torch.load("params.pt")["w"]
+# jax
+np.savez("params.npz", w=m)
+jnp.asarray(np.load("params.npz")["w"])
+
+# %% Fill a model with saved parameters
+# torch
+layer = torch.nn.Linear(3, 2)
+saved = {"weight": m, "bias": torch.ones(2)}
+_ = layer.load_state_dict(saved)
+layer(x)
+# jax
+params = {"w": 0 * m, "b": jnp.zeros(2)}
+saved = {"w": m, "b": jnp.ones(2)}
+fill = lambda old, new: new
+params = jax.tree.map(fill, params, saved)
+params["w"] @ x + params["b"]

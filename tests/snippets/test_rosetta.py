@@ -1,0 +1,114 @@
+"""The table of three libraries and the cheat sheet: a check that cannot fail would be worth nothing."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+SNIPPETS = Path(__file__).parents[2] / "snippets"
+sys.path.insert(0, str(SNIPPETS))
+rosetta = import_module("rosetta")
+cheat_sheet = import_module("cheat_sheet")
+
+ROWS = """\
+# ---- Create
+# %% First
+# numpy
+import numpy as np
+x = np.ones(2)
+x
+# jax
+import numpy as np
+x = np.ones(2)
+x
+# %% A `second`
+# {said}
+# numpy
+{numpy}
+# jax
+{jax}
+"""
+
+
+def row(numpy: str, jax: str, said: str = "note: Why.") -> Any:
+    """A row with its results, of which that of JAX is NumPy's as well."""
+    rows = rosetta.read_rows(ROWS.format(numpy=numpy, jax=jax, said=said))
+    for library in ("numpy", "jax"):
+        for title, result in rosetta.run_rows(rows, library).items():
+            next(row for row in rows if row.title == title).results[library] = result
+    return rows[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "jax"),
+    [
+        ("note: Why.", "x + 1"),
+        ("dtype: Why.", "np.float32(2) * np.ones(2, np.float32)"),
+        ("differs: Why.", "x + 2"),
+        ("differs: Why.", "x[7]"),
+        ("differs: Why.", "(x + 1)[:, None]"),
+        ("differs: Why.", "[2.0, 2.0], None"),
+    ],
+)
+def test_a_row_is_what_it_says(said: str, jax: str) -> None:
+    row("x + 1", jax, said).check()
+    for other in {"note: Why.", "dtype: Why.", "differs: Why."} - {said}:
+        with pytest.raises(AssertionError, match="said to be"):
+            row("x + 1", jax, other).check()
+
+
+def test_rounding_is_no_difference_and_nan_is_nan() -> None:
+    row("np.float64(1), np.nan", "np.float64(1 + 1e-7), np.nan").check()
+    assert not rosetta.close(1.0, 1.01)
+    assert not rosetta.close(True, 1)
+
+
+@pytest.mark.parametrize("code", ["nobody", "np.nobody", "import nobody\n1", "1 +"])
+def test_a_typing_error_is_no_result(code: str) -> None:
+    with pytest.raises(SyntaxError):
+        row(code, code, "differs: Why.")
+
+
+def test_a_row_may_not_change_what_the_others_start_from() -> None:
+    with pytest.raises(AssertionError, match="changed x"):
+        row("x[0] = 9\nx", "x")
+
+
+def test_a_row_as_html() -> None:
+    html = rosetta.as_html([row("x < 2", "x < 3")], "Create")
+    assert '<h3 id="a-second">A <code>second</code>' in html and "&lt;" in html
+    assert html.count("<samp>") == 1 and "nothing like it" in html
+    assert rosetta.as_html([row("x", "x * 2", "differs: Why `x`.")], "Create").count("<samp>") == 2
+    assert rosetta.as_html([row("x", "x")], "Reduce") == ""
+
+
+def test_the_rows_are_readable_and_their_record_is_of_them() -> None:
+    rows = rosetta.read_rows(rosetta.ROWS.read_text())
+    record = rosetta.json.loads(rosetta.RECORD.read_text())
+    assert len({row.anchor for row in rows}) == len(rows) >= 60
+    assert all("jax" in row.code and len(row.code) > 1 for row in rows)
+    assert record["code"] == {row.title: row.code["torch"] for row in rows if "torch" in row.code}
+    assert record["results"].keys() == record["code"].keys()
+    wide = [line for row in rows for code in row.code.values() for line in code.splitlines() if len(line) > 49]
+    assert not wide  # columns are narrow
+
+
+def test_the_cheat_sheet_holds_each_line_to_its_comment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "lines.py"
+    monkeypatch.setattr(cheat_sheet, "LINES", file)
+    file.write_text("# ---- One\nx = 1\nx + 1  # 2\nx[0]  # TypeError\nprint('said')  # said\n")
+    lines = cheat_sheet.sheet()
+    assert [line.result for line in lines] == ["", "2", "TypeError", "said"]
+    assert cheat_sheet.as_html(lines, "One").count("<samp>") == 4
+    for wrong in ("x = 1\nx + 1  # 3\n", "x = 1\nx + 1\n", "x = []\nx[0]  # KeyError\n"):
+        file.write_text(f"# ---- One\n{wrong}")
+        with pytest.raises(AssertionError):
+            cheat_sheet.sheet()
+
+
+def test_both_run_arrays_of_numpy_alike() -> None:
+    result = rosetta.run_code("a", {"a": np.float32(0.5)})
+    assert result.shown == "0.5 float32" and result.value == 0.5

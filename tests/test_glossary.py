@@ -1,0 +1,46 @@
+"""A word is explained once: the tooltips of `snippets/terms.md` are the sentences of the glossary."""
+
+import re
+from pathlib import Path
+
+from livepages.project import find_project
+
+PROJECT = find_project(Path(__file__))
+
+# Words so frequent, or so clear, that a tooltip at each would be in the way.
+EVERYDAY = """
+ahead of time, axis name, batching, broadcasting, callback, carry, checkify, committed array, concrete value,
+custom derivative, device, dtype, gradient, host, immutable, key, leaf, lowering, mask, mesh, promotion, reference,
+scan, side effect, stop gradient, tracing, transformation, unrolling, x64
+"""
+
+
+def glossary() -> dict[str, str]:
+    """The sentence of each entry."""
+    text = (PROJECT.docs / "find/glossary.md").read_text()
+    return dict(re.findall(r"^## (.+)\n\n(.+)\n\n```python", text, re.MULTILINE))
+
+
+def singular(form: str, words: dict[str, str]) -> str:
+    """The entry that a form of a word belongs to."""
+    return next(word for word in (form, form.removesuffix("s"), form.removesuffix("es")) if word in words)
+
+
+def test_tooltips_are_the_sentences_of_the_glossary() -> None:
+    words = glossary()
+    text = (PROJECT.snippets / "terms.md").read_text()
+    lines = text.splitlines()
+    shown = dict(re.findall(r"^\*\[(.+)\]: (.+)$", text, re.MULTILINE))
+    assert len(shown) == len(lines)
+    assert shown == {form: words[singular(form, words)] for form in shown}
+    assert lines == sorted(lines, key=str.lower)
+    assert {singular(form, words) for form in shown} | set(re.split(r",\s+", EVERYDAY.strip())) == words.keys()
+
+
+def test_entries_are_in_order_and_one_sentence() -> None:
+    words = glossary()
+    assert list(words) == sorted(words, key=str.lower)
+    assert all(
+        re.fullmatch(r"[A-Z][^.]+\.", sentence.replace("jax.vmap", "").replace(".at", ""))
+        for sentence in words.values()
+    )
