@@ -103,6 +103,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._shown.watch(page, self._current().shown_as(markdown), config, files)
         return markdown
 
+    def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
+        """Let MkDocs know the anchors of blocks: it looks for anchors in the Markdown alone."""
+        anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
+        page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
+        return html
+
     @event_priority(100)
     def _slim(
         self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation

@@ -350,3 +350,13 @@ def test_serving_drops_endless_pages_that_are_edited_and_leaves_nothing_behind(b
     served.end()
     assert process_ends(pids[1])
     assert not list(served.temporary.iterdir())
+
+
+def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: Site) -> None:
+    config = CONFIG + "validation: {anchors: warn}\n"
+    book.write("mkdocs.yml", config)
+    book.write("docs/index.md", "# One\n\n[the second](two.md#two.2)\n\n```python\nprint('one')\n```\n")
+    assert "WARNING" not in build(book)
+    book.write("docs/index.md", "# One\n\n[the third](two.md#two.3)\n\n```python\nprint('one')\n```\n")
+    done = mkdocs(book, "build", "--strict")
+    assert done.returncode and "#two.3" in done.stderr
