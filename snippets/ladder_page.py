@@ -157,8 +157,11 @@ class Ladder:
         found: list[tuple[str, str]] = []
         for release, column in self.columns.items():
             seen = column.behaviors.get(behavior.name)
-            if seen and (found or seen.end != "fails") and (not found or found[-1][1] != seen.text):
-                found.append((release, seen.text))
+            if not seen or (seen.end == "fails" and not found):
+                continue
+            text = seen.text.partition(":")[0] if seen.end == "fails" else seen.text
+            if not found or found[-1][1] != text:
+                found.append((release, text))
         return found
 
     def changed(self, kind: str) -> str:
