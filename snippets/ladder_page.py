@@ -94,16 +94,17 @@ class Ladder:
 
     def _row(self, idiom: Idiom) -> str:
         seen = self.live.old[idiom.name]
+        history = self._history(idiom.name)
         letters = "".join(verdict[0] for verdict in self.verdicts(idiom.name))
         parts = [
             f'<div class="live-then" data-seen="{letters}">',
             f'<h3 id="{idiom.anchor}"><code>{escape(idiom.name)}</code></h3>',
             f"<p>{self.fate(idiom.name)}.{_note(idiom)}{self._write(idiom)}</p>",
-            self._new(idiom),
+            f"<div>{self._new(idiom)}",
             f"<details><summary>{_says(seen)}</summary>",
-            f"<pre><code>{escape(idiom.old)}</code></pre>",
-            f"<ul>{self._history(idiom.name)}</ul>" if len(self.spans(idiom.name)) > 1 else "",
-            "</details></div>",
+            "" if idiom.old == idiom.name else f"<pre><code>{escape(idiom.old)}</code></pre>",
+            f"<ul>{history}</ul>" if history else "",
+            "</details></div></div>",
         ]
         return "".join(parts)
 
@@ -146,10 +147,11 @@ class Ladder:
         return found
 
     def _history(self, name: str) -> str:
+        """What the releases before those that do what the newest does have said."""
         return "".join(
             f"<li>{first if first == last else f'{first} to {last}'}: "
             f"{WORDS[verdict] if verdict in ('runs', 'absent') else escape(text)}</li>"
-            for verdict, first, last, text in self.spans(name)
+            for verdict, first, last, text in self.spans(name)[:-1]
         )
 
     def changes(self, behavior: Behavior) -> list[tuple[str, str]]:

@@ -1,7 +1,9 @@
 // The rows of "Then and now": a filter by words, by module, and by the release that a reader's code is from.
 const openLinked = () => {
   const row = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".live-then");
-  if (row) row.querySelector("details").open = true;
+  if (!row) return;
+  row.querySelector("details").open = true;
+  row.scrollIntoView();
 };
 addEventListener("hashchange", openLinked);
 
