@@ -106,7 +106,10 @@ def test_code_runs_apart_from_other_code() -> None:
         ["jax.config.update('jax_enable_x64', True)", "import os\nos.environ['JAX_HERE'] = '1'\njax.HERE = 1"],
         ["str((jax.config.jax_enable_x64, hasattr(jax, 'HERE'), 'JAX_HERE' in __import__('os').environ))"],
         ["x = 1", "x"],
-        ["import warnings\nwarnings.warn('now', FutureWarning)", "import warnings\nwarnings.warn('now', FutureWarning)"],
+        [
+            "import warnings\nwarnings.warn('now', FutureWarning)",
+            "import warnings\nwarnings.warn('now', FutureWarning)",
+        ],
         ["print('x' * 100_000)\n'done'"],
         ["import os\nos._exit(3)", "1"],
         ["raise KeyError(object())"],
