@@ -206,15 +206,16 @@ def _told(part: str, seen: Seen | None) -> str:
 # --- running ----------------------------------------------------------------------------------------------------------
 
 
-def live_column(parts: Iterable[str] = PARTS) -> Column:
-    """What the installed JAX does; of the parts that are not asked for, nothing."""
+def live_column(parts: Iterable[str] = PARTS, modules: Iterable[str] = ()) -> Column:
+    """What the installed JAX does: of parts and modules that are not asked for, nothing; no module means all."""
+    asked = [idiom for idiom in idioms() if not modules or idiom.module in modules]
     programs: dict[tuple[str, str], dict[str, str]] = {}  # by part and name of the program: codes by name
     for behavior in behaviors():
         programs.setdefault(("behaviors", behavior.kind), {})[behavior.name] = behavior.code
-    for idiom in idioms():
+    for idiom in asked:
         if idiom.new:
             programs.setdefault(("new", idiom.module), {})[idiom.name] = idiom.new
-    for idiom in idioms():
+    for idiom in asked:
         programs["old", idiom.name] = {idiom.name: idiom.old}
     column = Column({}, {}, {})
     programs = {key: codes for key, codes in programs.items() if key[0] in parts}

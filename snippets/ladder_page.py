@@ -86,7 +86,7 @@ class Ladder:
 
     def filter(self) -> str:
         """Where a script puts the filter, as HTML: what it needs to know is in the rows and here."""
-        return f'<div class="live-filter" data-releases="{" ".join(self.releases)}"></div>'
+        return f'<div class="live-then-filter" data-releases="{" ".join(self.releases)}"></div>'
 
     def rows(self, module: str) -> str:
         """The rows of a module's idioms, as HTML."""
@@ -102,7 +102,7 @@ class Ladder:
             f"<p>{self.fate(idiom.name)}.{_note(idiom)}{self._write(idiom)}</p>",
             f"<div>{self._new(idiom)}",
             f"<details><summary>{_says(seen)}</summary>",
-            "" if idiom.old == idiom.name else f"<pre><code>{escape(idiom.old)}</code></pre>",
+            "" if _says_all(idiom) else f"<pre><code>{escape(idiom.old)}</code></pre>",
             f"<ul>{history}</ul>" if history else "",
             "</details></div></div>",
         ]
@@ -147,11 +147,12 @@ class Ladder:
         return found
 
     def _history(self, name: str) -> str:
-        """What the releases before those that do what the newest does have said."""
+        """What earlier releases said: of those that said what to write the failures, else the warnings."""
+        said = [span for span in self.spans(name)[:-1] if span[0] not in ("runs", "absent")]
+        hints = [span for span in said if span[0] == "hints"]
         return "".join(
-            f"<li>{first if first == last else f'{first} to {last}'}: "
-            f"{WORDS[verdict] if verdict in ('runs', 'absent') else escape(text)}</li>"
-            for verdict, first, last, text in self.spans(name)[:-1]
+            f"<li>{first if first == last else f'{first} to {last}'}: {escape(_short(text, 140))}</li>"
+            for _, first, last, text in hints or said
         )
 
     def changes(self, behavior: Behavior) -> list[tuple[str, str]]:
@@ -179,6 +180,12 @@ class Ladder:
         return "\n".join(lines)
 
 
+def _says_all(idiom: Idiom) -> bool:
+    """Whether the old code is no more than the name: the name itself, or its import."""
+    module, _, name = idiom.name.rpartition(".")
+    return idiom.old in (idiom.name, f"import {idiom.name}", f"from {module} import {name}")
+
+
 def _note(idiom: Idiom) -> str:
     return " " + re.sub(r"`(.*?)`", r"<code>\1</code>", escape(idiom.note)) if idiom.note else ""
 
@@ -191,8 +198,11 @@ def _says(seen: Seen) -> str:
 
 
 def _cell(text: str) -> str:
-    text = text if len(text) <= 72 else text[:71] + "…"
-    return f"`{text}`"
+    return f"`{_short(text, 72)}`"
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def modules() -> Iterable[str]:

@@ -1,4 +1,4 @@
-// The rows of "Then and now": a filter by words, by module, and by the release that a reader's code is from.
+// Rows of old names: a filter by words and by the release that a reader's code is from; a link to a row opens it.
 const openLinked = () => {
   const row = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".live-then");
   if (!row) return;
@@ -8,51 +8,37 @@ const openLinked = () => {
 addEventListener("hashchange", openLinked);
 
 document$.subscribe(() => {
-  const filter = document.querySelector(".live-filter");
+  const filter = document.querySelector(".live-then-filter");
   if (!filter) return;
-  openLinked();
-
-  // Each group of rows with all that stands between its heading and the next.
-  const groups = [...document.querySelectorAll("article h2")]
-    .map((heading) => {
-      const parts = [heading];
-      for (let next = heading; (next = next.nextElementSibling) && next.tagName !== "H2"; ) parts.push(next);
-      return { title: heading.firstChild.parentElement.innerText, parts };
-    })
-    .map((group) => ({ ...group, rows: group.parts.flatMap((part) => [...part.querySelectorAll(".live-then")]) }))
-    .filter(({ rows }) => rows.length);
-
-  const choice = (label, first, names) => {
-    const select = document.createElement("select");
-    select.append(...[first, ...names].map((name, n) => new Option(name, n - 1)));
-    return labeled(label, select);
-  };
+  const rows = [...document.querySelectorAll(".live-then")];
   const labeled = (text, field) => {
-    const label = document.createElement("label");
+    const label = filter.appendChild(document.createElement("label"));
     label.append(`${text} `, field);
-    filter.append(label);
     return field;
   };
   filter.replaceChildren();
   const words = labeled("Name or message", Object.assign(document.createElement("input"), { type: "search" }));
-  const about = choice("About", "everything", groups.map(({ title }) => title.replace("¶", "").trim()));
-  const ran = choice("Ran, and fails now, on", "any release", filter.dataset.releases.split(" "));
+  const ran = labeled("Ran on, and fails now", document.createElement("select"));
+  const releases = filter.dataset.releases.split(" ").map((release) => `jax ${release}`);
+  ran.append(...["any release", ...releases].map((name, n) => new Option(name, n)));
   const count = filter.appendChild(document.createElement("output"));
 
   const show = () => {
-    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const wanted = words.value.toLowerCase().split(/\s+/);
     const fits = ({ dataset: { seen }, textContent }) =>
       wanted.every((word) => textContent.toLowerCase().includes(word)) &&
-      (ran.value < 0 || ("rw".includes(seen[ran.value]) && "hf".includes(seen.at(-1))));
-    let found = 0;
-    groups.forEach(({ parts, rows }, n) => {
-      for (const row of rows) row.hidden = !((about.value < 0 || about.value == n) && fits(row));
-      const shown = rows.filter((row) => !row.hidden).length;
-      for (const part of parts) part.hidden = !shown;
-      found += shown;
-    });
-    count.textContent = `${found} of ${groups.flatMap(({ rows }) => rows).length} rows`;
+      (ran.value < 1 || ("rw".includes(seen[ran.value - 1]) && "hf".includes(seen.at(-1))));
+    for (const row of rows) row.hidden = !fits(row);
+    count.value = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+    // A heading, and what stands below it, goes with the last of its rows.
+    for (const heading of document.querySelectorAll("article h2")) {
+      const parts = [heading];
+      for (let next = heading; (next = next.nextElementSibling) && next.tagName !== "H2"; ) parts.push(next);
+      const own = parts.flatMap((part) => [...part.querySelectorAll(".live-then")]);
+      for (const part of parts) part.hidden = own.length > 0 && own.every((row) => row.hidden);
+    }
   };
   filter.addEventListener("input", show);
   show();
+  openLinked();
 });
