@@ -168,15 +168,13 @@ class Ladder:
         return found
 
     def changed(self, kind: str) -> str:
-        """A Markdown table of the behaviors of a kind that changed: from when on, before and since."""
-        lines = ["| code | shows | from |", "|---|---|---|"]
+        """A Markdown list of the behaviors of a kind that changed: what they showed at first, and from when on what."""
+        lines = []
         for behavior in behaviors():
-            changes = self.changes(behavior)
-            if behavior.kind != kind or len(changes) < 2:
-                continue
-            for n, (release, text) in enumerate(changes):
-                code = "" if n else _cell(behavior.name)
-                lines.append(f"| {code} | {_cell(text)} | {release} |")
+            (_, first), *later = self.changes(behavior)
+            if behavior.kind == kind and later:
+                since = (f"from {release} {_code(text)}" for release, text in later)
+                lines.append(f"- {_code(behavior.name)}: {', '.join([_code(first), *since])}")
         return "\n".join(lines)
 
 
@@ -197,8 +195,8 @@ def _says(seen: Seen) -> str:
     return f'<strong class="live-{seen.end}">{escape(kind)}</strong>: {escape(message)}'
 
 
-def _cell(text: str) -> str:
-    return f"`{_short(text, 72)}`"
+def _code(text: str) -> str:
+    return f"`{_short(text, 80)}`"
 
 
 def _short(text: str, length: int) -> str:
