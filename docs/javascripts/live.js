@@ -26,3 +26,21 @@ document$.subscribe(() => {
   sizes.disconnect();
   document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
 });
+
+// What only some pages need comes where it is needed.
+const own = document.currentScript.src;
+document$.subscribe(() => {
+  for (const [file, wanted] of Object.entries({ filter: "[data-live-filter]", panes: ".live-panes" }))
+    if (document.querySelector(wanted)) import(new URL(`${file}.js`, own));
+});
+
+// A link to what lies in something folded opens it.
+const open = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const folded = target?.closest(".live-then")?.querySelector("details") ?? target?.closest("details");
+  if (!folded || folded.open) return;
+  folded.open = true;
+  target.scrollIntoView();
+};
+document$.subscribe(open);
+addEventListener("hashchange", open);

@@ -31,16 +31,34 @@ window.Worker = class extends Worker {
     const parts = message.split(this.#separator).flatMap(words);
     const pasted = !/^[\w.]+$/.test(query) && (parts.length > 3 || /(Error|Exception|Warning)\b/.test(query));
     this.#words = pasted && new Set(words(message));
+    if (pasted) this.#name = this.#missing(message);
     return pasted ? [...new Set(parts)].map((word) => `text:${word}^1`).join(" ") : query;
   }
 
-  // The best score, too: Enter goes there, and the section is shown without unfolding anything.
+  // The name that an error misses, as its row in "Then and now" has it.
+  #missing(message) {
+    const forms = {
+      "$1.$2": /.*module '([\w.]+)' has no attribute '(\w+)'.*/s,
+      "$2.$1": /.*cannot import name '(\w+)' from '([\w.]+)'.*/s,
+      "$1": /.*No module named '([\w.]+)'.*/s,
+      "arr.$1": /.*Array\w*' object has no attribute '(\w+)'.*/s,
+    };
+    const form = Object.keys(forms).find((form) => forms[form].test(message));
+    return form ? message.replace(forms[form], form) : message;
+  }
+
+  // A name typed in full: its entry in the index of names is the first result, its page the first of the pages. A name
+  // that JAX has no more has a row in "Then and now", to which the errors lead that miss it; all others lead to their
+  // entry of the dictionary. It gets the best score, too: Enter goes there, and it is shown without unfolding anything.
   #putFirst(pages) {
-    const first = (this.#words && this.#entry(pages.flat())) || `#${this.#name}`;
+    const all = pages.flat();
+    const [name, old] = [`#${this.#name}`, `#old-${this.#name}`];
+    const ends = this.#words ? [old, this.#entry(all)] : [name, old];
+    const first = ends.filter(Boolean).find((end) => all.some(({ location }) => location.endsWith(end)));
+    if (!first) return;
     const found = ({ location }) => location.endsWith(first);
     const page = pages.find((page) => page.some(found));
-    if (!page) return;
-    const best = Math.max(...pages.flat().map(({ score }) => score));
+    const best = Math.max(...all.map(({ score }) => score));
     pages.unshift(...pages.splice(pages.indexOf(page), 1));
     page.unshift(...page.splice(page.findIndex(found), 1));
     page[0].score = best + 1;

@@ -1,0 +1,208 @@
+"""The ladder as readers see it: for each idiom a row with what it does today, what to write and what it did before."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+
+from ladder import Behavior, Column, Idiom, Record, Seen, behaviors, differences, idioms, number
+
+WORDS = {
+    "runs": "runs",
+    "warns": "warns",
+    "hints": "fails, says what to write",
+    "fails": "fails",
+    "absent": "not there yet",
+}
+
+WAY_OUT = """\
+If what is recorded is wrong, run `python snippets/ladder.py` and commit what it changes in ladder.json.
+If what to write fails, mend it in idioms.toml."""
+
+
+@dataclass(frozen=True)
+class End:
+    """The releases that saw an idiom's end; an empty text where there was none."""
+
+    name: str
+    warned: str  # the first one that warned, of those before it failed
+    gone: str  # the first one on which it failed
+    hinted: str  # the last one whose message said what to write
+
+
+class Ladder:
+    """The recorded releases, and after them the installed one.
+
+    Args:
+        record: what is recorded.
+        live: what the installed JAX does.
+        release: its version.
+
+    Raises:
+        AssertionError: the installed release is recorded, and does something else than what is recorded, or what to
+            write in an idiom's place fails.
+    """
+
+    def __init__(self, record: Record, live: Column, release: str) -> None:
+        self.live, self.release, self.stored = live, release, release in record.columns
+        if self.stored:
+            wrong = differences(record.columns[release], live)
+            wrong += [f"{name}: what to write fails: {s.text}" for name, s in live.new.items() if s.end == "fails"]
+            assert not wrong, "\n".join([f"jax {release} does not do what is recorded of it:", *wrong, WAY_OUT])
+        self.columns = dict(sorted({**record.columns, release: live}.items(), key=lambda item: number(item[0])))
+        self.releases = list(self.columns)
+
+    def verdicts(self, name: str) -> list[str]:
+        """What an idiom did on each release that knows of it: "absent" before the first that ran it."""
+        found = [column.old[name].verdict for column in self.columns.values() if name in column.old]
+        ran = [n for n, verdict in enumerate(found) if verdict in ("runs", "warns")]
+        return ["absent"] * ran[0] + found[ran[0] :] if ran else found
+
+    def spans(self, name: str) -> list[tuple[str, str, str, str]]:
+        """Consecutive releases in which an idiom did the same: the verdict, the first, the last, and what was said."""
+        found = []
+        rows = zip(self.verdicts(name), self.columns.items())
+        for verdict, group in groupby(rows, key=lambda row: row[0]):
+            releases = [(release, column.old[name].text) for _, (release, column) in group]
+            found.append((verdict, releases[0][0], releases[-1][0], releases[-1][1]))
+        return found
+
+    def fate(self, name: str) -> str:
+        """An idiom's life in a few words."""
+        words = {"hints": "fails"}
+        lives = groupby(self.spans(name), key=lambda span: words.get(span[0], span[0]))
+        parts = []
+        for word, group in lives:
+            spans = list(group)
+            first, last = spans[0][1], spans[-1][2]
+            if word == "absent":
+                continue
+            if first != self.releases[0]:
+                parts.append(f"{word} from {first}")
+            else:
+                parts.append(f"{word} on all" if last == self.releases[-1] else f"{word} to {last}")
+        return ", ".join(parts)
+
+    def filter(self) -> str:
+        """Where a script puts the filter, as HTML: what it needs to know is in the rows and here."""
+        return f'<div data-live-filter="Name or message" data-releases="{" ".join(self.releases)}"></div>'
+
+    def rows(self, module: str) -> str:
+        """The rows of a module's idioms, as HTML."""
+        return "\n".join(self._row(idiom) for idiom in idioms() if idiom.module == module)
+
+    def _row(self, idiom: Idiom) -> str:
+        seen = self.live.old[idiom.name]
+        history = self._history(idiom.name)
+        letters = "".join(verdict[0] for verdict in self.verdicts(idiom.name))
+        parts = [
+            f'<div class="live-then" data-seen="{letters}">',
+            f'<h3 id="{idiom.anchor}"><code>{escape(idiom.name)}</code></h3>',
+            f"<p>{self.fate(idiom.name)}.{_note(idiom)}{self._write(idiom)}</p>",
+            f"<div>{self._new(idiom)}",
+            f"<details><summary>{_says(seen)}</summary>",
+            "" if _says_all(idiom) else f"<pre><code>{escape(idiom.old)}</code></pre>",
+            f"<ul>{history}</ul>" if history else "",
+            "</details></div></div>",
+        ]
+        return "".join(parts)
+
+    def _write(self, idiom: Idiom) -> str:
+        since = self.new_since(idiom.name)
+        return f" Write, from {since} on:" if since not in ("", self.releases[0]) else " Write:" if idiom.new else ""
+
+    def _new(self, idiom: Idiom) -> str:
+        if not idiom.new:
+            return ""
+        seen = self.live.new[idiom.name]
+        broken = f"<p>That gives {_says(seen)}</p>" if seen.end == "fails" else ""
+        return f"<pre><code>{escape(idiom.new)}</code></pre>{broken}"
+
+    def new_since(self, name: str) -> str:
+        """The oldest release from which on what to write in an idiom's place has not failed; empty if there is none."""
+        since = ""
+        for release, column in reversed(self.columns.items()):
+            if column.new.get(name, Seen("fails")).end == "fails" and column.new:
+                break
+            since = release if column.new else since
+        return since
+
+    def helps(self, name: str) -> bool:
+        """Whether the message of an idiom that fails says what to write."""
+        return self.live.old[name].verdict == "hints"
+
+    def ends(self) -> list["End"]:
+        """How the idioms ended that ran on some release and fail on the newest."""
+        found = []
+        for name in self.live.old:
+            spans = [span for span in self.spans(name) if span[0] != "absent"]
+            lives = [n for n, span in enumerate(spans) if span[0] in ("runs", "warns")]
+            if not lives or lives[-1] == len(spans) - 1:
+                continue
+            verdict, first, *_ = spans[lives[-1]]
+            after = spans[lives[-1] + 1 :]
+            hinted = next((last for stage, _, last, _ in reversed(after) if stage == "hints"), "")
+            found.append(End(name, first if verdict == "warns" else "", after[0][1], hinted))
+        return found
+
+    def _history(self, name: str) -> str:
+        """What earlier releases said: of those that said what to write the failures, else the warnings."""
+        said = [span for span in self.spans(name)[:-1] if span[0] not in ("runs", "absent")]
+        hints = [span for span in said if span[0] == "hints"]
+        return "".join(
+            f"<li>{first if first == last else f'{first} to {last}'}: {escape(_short(text, 140))}</li>"
+            for _, first, last, text in hints or said
+        )
+
+    def changes(self, behavior: Behavior) -> list[tuple[str, str]]:
+        """The releases from which on a behavior showed something else, and what; the first is the first that ran it."""
+        found: list[tuple[str, str]] = []
+        for release, column in self.columns.items():
+            seen = column.behaviors.get(behavior.name)
+            if not seen or (seen.end == "fails" and not found):
+                continue
+            text = seen.text.partition(":")[0] if seen.end == "fails" else seen.text
+            if not found or found[-1][1] != text:
+                found.append((release, text))
+        return found
+
+    def changed(self, kind: str) -> str:
+        """A Markdown list of the behaviors of a kind that changed: what they showed at first, and from when on what."""
+        lines = []
+        for behavior in behaviors():
+            (_, first), *later = self.changes(behavior)
+            if behavior.kind == kind and later:
+                since = (f"from {release} {_code(text)}" for release, text in later)
+                lines.append(f"- {_code(behavior.name)}: {', '.join([_code(first), *since])}")
+        return "\n".join(lines)
+
+
+def _says_all(idiom: Idiom) -> bool:
+    """Whether the old code is no more than the name: the name itself, or its import."""
+    module, _, name = idiom.name.rpartition(".")
+    return idiom.old in (idiom.name, f"import {idiom.name}", f"from {module} import {name}")
+
+
+def _note(idiom: Idiom) -> str:
+    return " " + re.sub(r"`(.*?)`", r"<code>\1</code>", escape(idiom.note)) if idiom.note else ""
+
+
+def _says(seen: Seen) -> str:
+    if seen.end == "runs":
+        return "runs today"
+    kind, _, message = seen.text.partition(": ")
+    return f'<strong class="live-{seen.end}">{escape(kind)}</strong>: {escape(message)}'
+
+
+def _code(text: str) -> str:
+    return f"`{_short(text, 80)}`"
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def modules() -> Iterable[str]:
+    """The modules that idioms are grouped by, in order."""
+    return dict.fromkeys(idiom.module for idiom in idioms())
