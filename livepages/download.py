@@ -68,8 +68,7 @@ class Download:
 
     def carried(self, block: Block) -> str:
         """The code that makes the files of the site, if this block is the first to import one; else empty."""
-        users = [other for other in self.page.program if self._modules.intersection(_imports(other.code))]
-        if not self._files or block is not [*users, *self.page.program][0]:
+        if not self._files or block is not self._first_user:
             return ""
         return _CARRY + "\n\n".join(_brings(name, text) for name, text in self._files.items())
 
@@ -78,6 +77,12 @@ class Download:
         for condition, reason in reversed(self._guards[block.line]):
             code = f'if {condition}:\n    print("Not run here:", {reason})\nelse:\n{indented(code)}'
         return code
+
+    @cached_property
+    def _first_user(self) -> Block:
+        """The first block that imports a file of the site; the first of all where none does so by name."""
+        program = self.page.program
+        return next((block for block in program if self._modules.intersection(_imports(block.code))), program[0])
 
     @property
     def _modules(self) -> set[str]:
