@@ -279,7 +279,7 @@ def highlighted(code: str) -> str:
 def _cell(row: Row, library: str, own_result: bool) -> str:
     name = f"<b>{LIBRARIES[library]}</b>"
     if library not in row.code:
-        return f"<div>{name}<i>nothing like it</i></div>"
+        return f"<div>{name}<i>not compared</i></div>"
     code = highlighted(row.code[library])
     result = row.results[library]
     text = html.escape(result.shown)

@@ -10,7 +10,6 @@ Every row starts from the names of the first one.
 # ---- Begin
 
 # %% Import, and two arrays
-# note: Every row below starts from these names.
 # numpy
 import numpy as np
 
@@ -1347,6 +1346,7 @@ F.layer_norm(x, (3,))
 jax.nn.standardize(x, epsilon=1e-5)
 
 # %% Cross-entropy
+# note: Optax has it as `softmax_cross_entropy_with_integer_labels`, one number per example.
 # numpy
 total = np.exp(m).sum(1, keepdims=True)
 logs = m - np.log(total)
@@ -1354,8 +1354,11 @@ logs = m - np.log(total)
 # torch
 F.cross_entropy(m, torch.tensor([2, 0]))
 # jax
-optax.softmax_cross_entropy_with_integer_labels(
-    m, jnp.array([2, 0])).mean()
+logs = jax.nn.log_softmax(m)
+-logs[jnp.arange(2), jnp.array([2, 0])].mean()
+# proof
+losses = optax.softmax_cross_entropy_with_integer_labels(m, jnp.array([2, 0]))
+assert jnp.allclose(losses, -logs[jnp.arange(2), jnp.array([2, 0])])
 
 # %% One step of gradient descent
 # torch

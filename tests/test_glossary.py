@@ -7,8 +7,8 @@ from livepages.project import find_project
 
 PROJECT = find_project(Path(__file__))
 
-# Words that a reader of this site has from NumPy or meets in every second sentence, that stand in the titles of pages,
-# or that have an ordinary meaning as well: a tooltip at each would be in the way, or wrong.
+# Words that a reader has from NumPy, that stand in every second sentence or link, or that have an ordinary meaning as
+# well: a tooltip at each would be in the way, or wrong.
 EVERYDAY = "carry, device, dtype, gradient, host, key, mask, reference, tracing"
 
 
@@ -29,7 +29,7 @@ def test_tooltips_are_the_sentences_of_the_glossary() -> None:
     lines = text.splitlines()
     shown = dict(re.findall(r"^\*\[(.+)\]: (.+)$", text, re.MULTILINE))
     assert len(shown) == len(lines)
-    assert shown == {form: words[singular(form, words)] for form in shown}
+    assert shown == {form: words[singular(form, words)].replace("`", "") for form in shown}
     assert lines == sorted(lines, key=str.lower)
     assert {singular(form, words) for form in shown} | set(EVERYDAY.split(", ")) == words.keys()
 
