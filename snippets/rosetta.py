@@ -13,6 +13,7 @@ import platform
 import re
 import tempfile
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.metadata import version
@@ -53,6 +54,7 @@ class Row:
     kind: str = "same"  # or "dtype", "differs": what is not the same
     why: str = ""
     code: dict[str, str] = field(default_factory=dict)
+    proofs: dict[str, str] = field(default_factory=dict)  # of what `why` says besides; run, not shown
     results: dict[str, Result] = field(default_factory=dict)
 
     @property
@@ -78,6 +80,7 @@ def read_rows(text: str) -> list[Row]:
     """The rows of a file like `rosetta_rows`."""
     rows: list[Row] = []
     group = library = ""
+    target: dict[str, str] = {}
     for line in text.splitlines():
         if line.startswith("# ---- "):
             group = line.removeprefix("# ---- ")
@@ -87,22 +90,35 @@ def read_rows(text: str) -> list[Row]:
         elif (said := re.fullmatch(r"# (note|dtype|differs): (.+)", line)) and not library:
             rows[-1].kind, rows[-1].why = said[1].replace("note", "same"), said[2]
         elif line[:2] == "# " and line[2:] in LIBRARIES:
-            library = line[2:]
-            rows[-1].code[library] = ""
+            library, target = line[2:], rows[-1].code
+            target[library] = ""
+        elif line == "# proof" and library:
+            target = rows[-1].proofs
+            target[library] = ""
         elif library and not line.startswith("# "):
-            rows[-1].code[library] += line + "\n"
+            target[library] += line + "\n"
     for row in rows:
         row.code = {library: code.strip("\n") for library, code in row.code.items()}
+        row.proofs = {library: code.strip("\n") for library, code in row.proofs.items()}
     return rows
 
 
 def run_rows(rows: list[Row], library: str) -> dict[str, Result]:
-    """What the rows that have this library give, by title; each starts from the names of the first."""
+    """What the rows that have this library give, by title; each starts from the names of the first.
+
+    Raises:
+        AssertionError: the proof of a row does not hold.
+    """
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         first = run_code(rows[0].code[library], names)
-        results = {row.title: run_code(row.code[library], dict(names)) for row in rows if library in row.code}
+        results = {}
+        for row in rows:
+            if library in row.code:
+                own = {**names, "error": error}
+                results[row.title] = run_code(row.code[library], own)
+                exec(compile(row.proofs.get(library, ""), f"the proof of {row.title!r}", "exec"), own)
         again = run_code("x", names)
     assert again == first, "a row changed x"
     return results
@@ -131,6 +147,11 @@ def run_code(code: str, names: dict[str, Any]) -> Result:
     except Exception as error:  # noqa: BLE001  (an error is a result as well)
         return Result(error=type(error).__name__)
     return Result(value, dtypes, text)
+
+
+def error(call: Callable[[], Any]) -> str:
+    """The class of the error that a call raises, for proofs."""
+    return run_code("call()", {"call": call}).error
 
 
 def _array(value: Any) -> Any:
@@ -182,8 +203,7 @@ def table(groups: list[str]) -> list[Row]:
     rows = read_rows(ROWS.read_text(encoding="utf-8"))
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     recorded = {title: Result(**result) for title, result in record["results"].items()}
-    code = {row.title: row.code["torch"] for row in rows if "torch" in row.code}
-    assert code == record["code"], "rosetta_torch.json is of other rows: python snippets/rosetta.py"
+    assert torch_code(rows) == record["code"], "rosetta_torch.json is of other rows: python snippets/rosetta.py"
     rows = [row for row in rows if row.group in ["Begin", *groups]]
     if importlib.util.find_spec("torch"):
         for title, now in run_rows(rows, "torch").items():
@@ -195,6 +215,15 @@ def table(groups: list[str]) -> list[Row]:
         row.results = {library: found[library][row.title] for library in LIBRARIES if library in row.code}
         row.check()
     return rows
+
+
+def torch_code(rows: list[Row]) -> dict[str, str]:
+    """What the record is of: the code for PyTorch, with its proof."""
+    return {
+        row.title: "\n# proof\n".join(part for part in (row.code["torch"], row.proofs.get("torch")) if part)
+        for row in rows
+        if "torch" in row.code
+    }
 
 
 def made_with() -> str:
@@ -212,7 +241,7 @@ def write_record() -> None:
         "torch": version("torch"),
         "python": platform.python_version(),
         "date": date.today().isoformat(),
-        "code": {row.title: row.code["torch"] for row in rows if "torch" in row.code},
+        "code": torch_code(rows),
         "results": {title: asdict(result) for title, result in run_rows(rows, "torch").items()},
     }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -250,7 +279,7 @@ def highlighted(code: str) -> str:
 def _cell(row: Row, library: str, own_result: bool) -> str:
     name = f"<b>{LIBRARIES[library]}</b>"
     if library not in row.code:
-        return f"<div>{name}<i>nothing like it</i></div>"
+        return f"<div>{name}<i>not compared</i></div>"
     code = highlighted(row.code[library])
     result = row.results[library]
     text = html.escape(result.shown)

@@ -2,14 +2,14 @@
 
 Data for `rosetta`: a line of ``# %%`` begins a row, a line with the name of a library its code, whose last line is
 an expression: the result. Results must be equal, types included. ``# dtype:`` says why only the types are not, and
-``# differs:`` why the values are not; then that must hold.
+``# differs:`` why the values are not; then that must hold. After the code of a library, ``# proof`` begins lines that
+run and are not shown: assertions of what the remark says besides.
 Every row starts from the names of the first one.
 """
 
 # ---- Begin
 
 # %% Import, and two arrays
-# note: Every row below starts from these names.
 # numpy
 import numpy as np
 
@@ -118,13 +118,19 @@ F.one_hot(torch.tensor([0, 2]), 3)
 jax.nn.one_hot(jnp.array([0, 2]), 3)
 
 # %% A grid of coordinates
-# note: PyTorch warns unless you say which order you mean.
+# note: Unless told, NumPy and JAX take the other order, `"xy"`.
 # numpy
 np.meshgrid(x, x[:2], indexing="ij")[0]
+# proof
+assert np.meshgrid(x, x[:2])[0].shape == (2, 3)
 # torch
 torch.meshgrid(x, x[:2], indexing="ij")[0]
+# proof
+assert torch.meshgrid(x, x[:2])[0].shape == (3, 2)
 # jax
 jnp.meshgrid(x, x[:2], indexing="ij")[0]
+# proof
+assert jnp.meshgrid(x, x[:2])[0].shape == (2, 3)
 
 # %% Copy
 # numpy
@@ -153,11 +159,18 @@ a[0] = 9
 b
 
 # %% To NumPy
-# note: What JAX gives is a read-only view where the memory can be shared.
+# note: PyTorch shares the memory. What JAX gives is read-only.
 # torch
 x.numpy()
+# proof
+y = x.clone()
+y.numpy()[0] = 9
+assert y[0] == 9
 # jax
 np.asarray(x)
+# proof
+y = np.asarray(x)
+assert error(lambda: y.__setitem__(0, 9)) == "ValueError"
 
 # %% A huge integer
 # differs: It does not fit into 32 bits, and JAX says so.
@@ -192,6 +205,8 @@ m[:, 1:]
 x[::-1]
 # torch
 x.flip(0)
+# proof
+assert error(lambda: x[::-1]) == "ValueError"
 # jax
 x[::-1]
 
@@ -211,9 +226,12 @@ x[x > 1]
 x[x > 1]
 # jax
 x[x > 1]
+# proof
+f = jax.jit(lambda x: x[x > 1])
+assert error(lambda: f(x)) == "NonConcreteBooleanIndexError"
 
 # %% By a list of places
-# differs: JAX wants an array: to convert a list at every call would be a hidden cost.
+# differs: JAX wants an array, as in the next row.
 # numpy
 x[[2, 0]]
 # torch
@@ -251,6 +269,8 @@ x[torch.tensor([i])]
 # jax
 i = 10
 x[jnp.array([i])]
+# proof
+assert x.at[i].get(mode="fill", fill_value=-1) == -1
 
 # %% Choose elementwise
 # numpy
@@ -268,6 +288,11 @@ np.nonzero(x > 1)[0]
 torch.nonzero(x > 1, as_tuple=True)[0]
 # jax
 jnp.nonzero(x > 1)[0]
+# proof
+f = jax.jit(lambda x: jnp.nonzero(x > 1)[0])
+assert error(lambda: f(x)) == "ConcretizationTypeError"
+f = jax.jit(lambda x: jnp.nonzero(x > 1, size=2)[0])
+assert f(x).tolist() == [0, 2]
 
 # ---- Update
 
@@ -287,7 +312,7 @@ y[0] = 9
 y
 
 # %% An array with one element changed
-# note: Under `jax.jit` no copy is made where the old array is not used again.
+# note: A copy, under `jax.jit` as well, unless you donate the old array.
 # numpy
 y = x.copy()
 y[0] = 9
@@ -298,6 +323,11 @@ y[0] = 9
 y
 # jax
 x.at[0].set(9)
+# proof
+f = lambda x: x.at[0].set(9)
+keep, give = jax.jit(f), jax.jit(f, donate_argnums=0)
+reused = [g.lower(x).compile().memory_analysis().alias_size_in_bytes for g in (keep, give)]
+assert reused == [0, x.nbytes]
 
 # %% Add to a slice
 # numpy
@@ -413,6 +443,12 @@ y
 y = jax.new_ref(x)
 y[0] = 9.0
 y[...]
+# proof
+@jax.jit
+def add(ref):
+    ref[0] += 1
+add(y)
+assert y[0] == 10
 
 # ---- Shape
 
@@ -655,6 +691,9 @@ jnp.array([7, -7]) // 2
 with np.errstate(divide="ignore"):
     y = np.array([7]) // np.array([0])
 y
+# proof
+with np.errstate(divide="raise"):
+    assert error(lambda: np.array([7]) // np.array([0])) == "FloatingPointError"
 # torch
 torch.tensor([7]) // torch.tensor([0])
 # jax
@@ -836,6 +875,9 @@ np.unique(np.array([2.0, 1, 2], np.float32))
 torch.unique(torch.tensor([2.0, 1, 2]))
 # jax
 jnp.unique(jnp.array([2.0, 1, 2]))
+# proof
+assert error(lambda: jax.jit(jnp.unique)(x)) == "ConcretizationTypeError"
+assert jax.jit(lambda x: jnp.unique(x, size=2))(jnp.array([2.0, 1, 2])).tolist() == [1, 2]
 
 # %% Clip
 # numpy
@@ -919,7 +961,7 @@ a = jnp.array([[2.0, 0], [1, 4]])
 jnp.linalg.solve(a, x[:2])
 
 # %% Solve a singular system
-# differs: JAX cannot raise from a compiled program. Look for infinities.
+# differs: JAX cannot raise from a compiled program. Ask `isfinite`.
 # numpy
 a = np.zeros((2, 2), np.float32)
 np.linalg.solve(a, x[:2])
@@ -964,6 +1006,9 @@ k = torch.tensor([1, 0.5])
 F.conv1d(x[None, None], k[None, None])[0, 0]
 # jax
 jnp.convolve(x, jnp.array([1, 0.5]), "valid")
+# proof
+y = jax.lax.conv(x[None, None], jnp.array([[[1, 0.5]]]), (1,), "VALID")
+assert y[0, 0].tolist() == [3.5, 2]
 
 # ---- Random numbers
 
@@ -1049,6 +1094,8 @@ jnp.sort(jax.random.permutation(key, 5))
 w = torch.tensor(3.0, requires_grad=True)
 (w**2).backward()
 w.grad
+# proof
+assert (2 * w).grad_fn
 # jax
 jax.grad(lambda w: w**2)(3.0)
 
@@ -1101,6 +1148,8 @@ w = x.clone().requires_grad_()
 with torch.no_grad():
     y = w * 2
 y
+# proof
+assert not y.requires_grad
 # jax
 x * 2
 
@@ -1158,10 +1207,10 @@ torch.autograd.grad(g, w)[0]
 jax.grad(jax.grad(lambda w: w**3))(3.0)
 
 # %% Gradient of a maximum with ties
-# note: Both share it among the equals, PyTorch in `amax`.
+# note: Both share it among the equals.
 # torch
 w = torch.tensor([2.0, 2, 1], requires_grad=True)
-w.amax().backward()
+w.max().backward()
 w.grad
 # jax
 jax.grad(jnp.max)(jnp.array([2.0, 2, 1]))
@@ -1277,15 +1326,15 @@ jax.nn.relu(x - 2)
 # %% GELU
 # differs: JAX uses the tanh approximation unless told `approximate=False`; PyTorch is exact.
 # torch
-F.gelu(-x)
+F.gelu(x - 2)
 # jax
-jax.nn.gelu(-x)
+jax.nn.gelu(x - 2)
 
 # %% GELU, exact
 # torch
-F.gelu(-x)
+F.gelu(x - 2)
 # jax
-jax.nn.gelu(-x, approximate=False)
+jax.nn.gelu(x - 2, approximate=False)
 
 # %% Layer normalization
 # numpy
@@ -1297,6 +1346,7 @@ F.layer_norm(x, (3,))
 jax.nn.standardize(x, epsilon=1e-5)
 
 # %% Cross-entropy
+# note: Optax has it as `softmax_cross_entropy_with_integer_labels`, one number per example.
 # numpy
 total = np.exp(m).sum(1, keepdims=True)
 logs = m - np.log(total)
@@ -1306,6 +1356,9 @@ F.cross_entropy(m, torch.tensor([2, 0]))
 # jax
 logs = jax.nn.log_softmax(m)
 -logs[jnp.arange(2), jnp.array([2, 0])].mean()
+# proof
+losses = optax.softmax_cross_entropy_with_integer_labels(m, jnp.array([2, 0]))
+assert jnp.allclose(losses, -logs[jnp.arange(2), jnp.array([2, 0])])
 
 # %% One step of gradient descent
 # torch
@@ -1376,9 +1429,15 @@ grads = jax.grad(lambda w: (w**2).sum())(x)
 clip.update(grads, clip.init(x))[0]
 
 # %% Dropout at evaluation
-# note: In training, PyTorch draws from its hidden state. In JAX you pass a key, and the rate yourself.
+# note: In training, PyTorch draws from its hidden state. In JAX you pass a key.
 # torch
 F.dropout(x, 0.5, training=False)
+# proof
+_ = torch.manual_seed(0)
+one = F.dropout(x, 0.5)
+assert not torch.equal(F.dropout(x, 0.5), one)
+_ = torch.manual_seed(0)
+assert torch.equal(F.dropout(x, 0.5), one)
 # jax
 def dropout(x, rate, key=None):
     if key is None:
@@ -1387,6 +1446,9 @@ def dropout(x, rate, key=None):
     mask = jax.random.bernoulli(key, p, x.shape)
     return jnp.where(mask, x / p, 0)
 dropout(x, 0.5)
+# proof
+y = dropout(x, 0.5, jax.random.key(0))
+assert ((y == 0) | (y == 2 * x)).all()
 
 # %% Batches
 # torch
@@ -1423,22 +1485,30 @@ g = jax.grad(loss)
 jax.vmap(g, (None, 0))(x, m)
 
 # %% Compile
-# note: PyTorch's default backend generates code; `"eager"` captures the operations and runs them.
+# note: `backend="eager"` captures the operations and runs them as they are.
 # torch
 f = lambda x: (x**2).sum()
 torch.compile(f, backend="eager")(x)
+# proof
+graph = torch.fx.symbolic_trace(f)
+assert torch._dynamo.lookup_backend("eager")(graph, [x]).__self__ is graph
 # jax
 f = lambda x: (x**2).sum()
 jax.jit(f)(x)
 
 # %% An `if` on a value, compiled
-# differs: PyTorch breaks the program in two and goes on. JAX refuses: use `where` or `jax.lax.cond`.
+# differs: PyTorch leaves the `if` to Python and refuses under `fullgraph=True`. JAX always refuses: use `where` or `jax.lax.cond`.
 # torch
 def f(x):
     if x.sum() > 0:
         return x
     return -x
 torch.compile(f, backend="eager")(x)
+# proof
+torch._dynamo.reset()
+whole = torch.compile(f, backend="eager", fullgraph=True)
+assert error(lambda: whole(x)) == "Unsupported"
+assert torch.equal(torch.compile(f, backend="eager")(-x), x)
 # jax
 def f(x):
     if x.sum() > 0:
@@ -1475,8 +1545,8 @@ def step(total, value):
     return total, total
 jax.lax.scan(step, 0.0, x)[1]
 
-# %% How often the Python code runs
-# differs: JAX runs it once, to trace it. Three calls, the same kind of input.
+# %% How often a side effect happens
+# differs: Three calls, the same kind of input. JAX runs the Python code once, to trace it. PyTorch keeps the side effect.
 # numpy
 calls = []
 def f(x):

@@ -60,6 +60,14 @@ def test_a_row_is_what_it_says(said: str, jax: str) -> None:
             row("x + 1", jax, other).check()
 
 
+def test_what_a_row_says_besides_is_proved_and_not_shown() -> None:
+    proved = row("x", "y = x\ny\n# proof\nassert error(lambda: y[7]) == 'IndexError' and not error(lambda: y[0])")
+    proved.check()
+    assert proved.code["jax"] == "y = x\ny" and "proof" not in rosetta.as_html([proved], "Create")
+    with pytest.raises(AssertionError):
+        row("x", "x\n# proof\nassert error(lambda: x[0])")
+
+
 def test_rounding_is_no_difference_and_nan_is_nan() -> None:
     row("np.float64(1), np.nan", "np.float64(1 + 1e-7), np.nan").check()
     assert not rosetta.close(1.0, 1.01)
@@ -80,7 +88,7 @@ def test_a_row_may_not_change_what_the_others_start_from() -> None:
 def test_a_row_as_html() -> None:
     html = rosetta.as_html([row("x < 2", "x < 3")], "Create")
     assert '<h3 id="a-second">A <code>second</code>' in html and "&lt;" in html
-    assert html.count("<samp>") == 1 and "nothing like it" in html
+    assert html.count("<samp>") == 1 and "not compared" in html
     assert rosetta.as_html([row("x", "x * 2", "differs: Why `x`.")], "Create").count("<samp>") == 2
     assert rosetta.as_html([row("x", "x")], "Reduce") == ""
 
@@ -90,7 +98,7 @@ def test_the_rows_are_readable_and_their_record_is_of_them() -> None:
     record = rosetta.json.loads(rosetta.RECORD.read_text())
     assert len({row.anchor for row in rows}) == len(rows) >= 60
     assert all("jax" in row.code and len(row.code) > 1 for row in rows)
-    assert record["code"] == {row.title: row.code["torch"] for row in rows if "torch" in row.code}
+    assert record["code"] == rosetta.torch_code(rows)
     assert record["results"].keys() == record["code"].keys()
     wide = [line for row in rows for code in row.code.values() for line in code.splitlines() if len(line) > 49]
     assert not wide  # columns are narrow
