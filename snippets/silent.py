@@ -5,6 +5,7 @@ import dataclasses
 import gc
 import html
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -668,10 +669,15 @@ def table(findings: list[Finding]) -> str:
     return f'<div class="live-silences"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
 
 
+def _code(name: str) -> str:
+    """A name that may be broken between its words, so that three columns fit a phone."""
+    return f"<code>{re.sub(r'(?<=_)(?=.)|(?<=[a-z])(?=[A-Z])', '<wbr>', html.escape(name))}</code>"
+
+
 def _row(finding: Finding) -> str:
-    flags = ", ".join(f"<code>{html.escape(flag)}</code>" for flag in finding.flags) or "none"
+    flags = ", ".join(map(_code, finding.flags)) or "none"
     if not finding.flags and DIFFERS in finding.under.values():
         others = [switch for switch, what in finding.under.items() if what == DIFFERS]
-        flags += "; another result under " + ", ".join(f"<code>{switch}</code>" for switch in others)
+        flags += "; another result under " + ", ".join(map(_code, others))
     link = f'<a href="#{anchor(finding.title)}">{html.escape(finding.title)}</a>'
-    return f"<tr><td>{link}</td><td>{flags}</td><td><code>{finding.error}</code></td></tr>"
+    return f"<tr><td>{link}</td><td>{flags}</td><td>{_code(finding.error)}</td></tr>"
