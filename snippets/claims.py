@@ -6,6 +6,22 @@ from collections.abc import Callable
 from matplotlib.axes import Axes
 
 VERDICTS = ("holds", "changed", "false")
+CHANGES = "https://docs.jax.dev/en/latest/changelog.html#jax-"
+# Where JAX's list of changes has each version that is named; 0.9 is announced there with an earlier one. What the list
+# leaves out was seen by running the releases on both sides.
+SOURCES = {
+    "0.3.16": "0-3-16",
+    "0.4.1": "0-4-1-dec-13-2022",
+    "0.4.27": "0-4-27-may-7-2024",
+    "0.4.29": "0-4-29-june-10-2024",
+    "0.4.34": "0-4-34-october-4-2024",
+    "0.4.38": "0-4-38-dec-17-2024",
+    "0.5": "0-5-0-jan-17-2025",
+    "0.6": "0-6-0-april-16-2025",
+    "0.9": "0-8-1-november-18-2025",
+    "0.10": "0-10-0-april-16-2026",
+    "0.11.1": None,
+}
 
 
 def refuses(error: type[BaseException], function: Callable[..., object], *args: object, **options: object) -> bool:
@@ -34,13 +50,15 @@ class Claims:
 
         Raises:
             AssertionError: the run says otherwise than expected.
+            KeyError: the version that is named has no source.
         """
         kind = expected.split(maxsplit=1)[0]
         if kind not in VERDICTS or found != (kind == "holds"):
             says = "holds" if found else "does not hold"
             raise AssertionError(f"{name!r} was expected to be {expected!r}; in this run it {says}")
+        shown = _sourced(expected) if kind == "changed" else expected
         self.verdicts.setdefault(self.topic, {})[name] = kind
-        print(f'<p class="live-verdict live-{kind}">{expected}</p>')
+        print(f'<p class="live-verdict live-{kind}">{shown}</p>')
 
     def counts(self, topic: str) -> Counter[str]:
         """How many claims of a topic got each verdict."""
@@ -67,6 +85,13 @@ class Claims:
             axes.bar_label(bars, [str(width or "") for width in widths], label_type="center", color="black")
             left = [a + b for a, b in zip(left, widths, strict=True)]
         axes.invert_yaxis()
+
+
+def _sourced(changed: str) -> str:
+    """The verdict with a link from its version to the place that says so."""
+    words, version = changed.rsplit(maxsplit=1)
+    place = SOURCES[version]
+    return f'{words} <a href="{CHANGES}{place}">{version}</a>' if place else changed
 
 
 def _link(name: str) -> str:

@@ -187,7 +187,7 @@ def inner_def(calls: Calls) -> None:
         jax.jit(inner)(x)
 
 
-@way("function", "A partial made in the loop", "Make it once, or use one of the three ways below.")
+@way("function", "A partial made in the loop", "Use one of the three ways below.")
 def new_partial(calls: Calls) -> None:
     for _ in calls:
         jax.jit(partial(add, scale=2.0))(x, y)
@@ -320,7 +320,7 @@ def padded(calls: Calls) -> None:
         step(np.pad(np.ones(i + 1, np.float32), (0, 7 - i)), 1.0)
 
 
-@way("shapes", "A short last batch", "Drop it or pad it, if its trace is as long as the epoch.")
+@way("shapes", "A short last batch", "One program more, once. Pad or drop it where compiling is slow.")
 def short_batch(calls: Calls) -> None:
     for i in calls:
         step(np.ones(64 if i < 3 else 10, np.float32), 1.0)

@@ -5,6 +5,7 @@ import dataclasses
 import gc
 import html
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -348,7 +349,7 @@ def precision_loud() -> None:
 def key_reuse() -> None:
     # --8<-- [start:key_reuse]
     key = jax.random.key(0)
-    noise, dropout = jax.random.normal(key, 3), jax.random.normal(key, 3)
+    noise, dropout = jax.random.uniform(key, 3), jax.random.uniform(key, 3)
     print((noise == dropout).all())
     # --8<-- [end:key_reuse]
 
@@ -358,7 +359,7 @@ def key_reuse_loud() -> None:
     # --8<-- [start:key_reuse_loud]
     with jax.debug_key_reuse(True):
         key = jax.random.key(0)
-        jax.random.normal(key, 3), jax.random.normal(key, 3)
+        jax.random.uniform(key, 3), jax.random.uniform(key, 3)
     # --8<-- [end:key_reuse_loud]
 
 
@@ -366,7 +367,7 @@ def key_reuse_loud() -> None:
 def shared_key() -> None:
     # --8<-- [start:shared_key]
     def noisy(x):
-        return x + jax.random.normal(key)
+        return x + jax.random.uniform(key)
 
     key = jax.random.key(0)
     rows = jax.vmap(noisy)(jnp.zeros(3))
@@ -377,7 +378,7 @@ def shared_key() -> None:
 @loud
 def shared_key_loud() -> None:
     def noisy(x):
-        return x + jax.random.normal(key)
+        return x + jax.random.uniform(key)
 
     key = jax.random.key(0)
     # --8<-- [start:shared_key_loud]
@@ -569,7 +570,7 @@ MODES: dict[str, Callable[[], Context]] = {
 }
 # --8<-- [end:switches]
 SWITCHES = FLAGS | MODES
-CHECKIFY = "checkify"
+CHECKIFY, CHECKS = "checkify", checkify.automatic_checks | checkify.index_checks
 RAISES, DIFFERS, SILENT = "raises", "differs", "silent"
 
 
@@ -621,7 +622,7 @@ def under_checkify(program: Callable[[], object]) -> str:
     found: list[checkify.Error] = []
     try:
         printed(
-            lambda: found.append(checkify.checkify(program, checkify.automatic_checks | checkify.index_checks)()[0])
+            lambda: found.append(jax.jit(checkify.checkify(program, CHECKS))()[0])  # one program, not one an operation
         )
     except jax.errors.JAXTypeError:  # looks at values, so that it cannot be traced
         return SILENT
@@ -643,8 +644,8 @@ def examine(entry_name: str) -> Finding:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         plain = printed(entry.quiet)
-    # What does not raise with all flags on does not with one of them.
-    flags = under(entry.quiet, all_flags, plain) == RAISES
+    # What is silent with all flags on is silent with one of them.
+    flags = under(entry.quiet, all_flags, plain) != SILENT
     what = {name: under(entry.quiet, flag, plain) if flags else SILENT for name, flag in FLAGS.items()}
     what |= {name: under(entry.quiet, mode, plain) for name, mode in MODES.items()}
     what[CHECKIFY] = under_checkify(entry.quiet)
@@ -663,15 +664,20 @@ def anchor(title: str) -> str:
 
 def table(findings: list[Finding]) -> str:
     """A row for each finding, as HTML."""
-    head = "<tr><th>silent</th><th>one flag that raises</th><th>loud form</th></tr>"
+    head = "<tr><th>program</th><th>raises under</th><th>loud form raises</th></tr>"
     rows = "".join(map(_row, findings))
     return f'<div class="live-silences"><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
 
 
+def _code(name: str) -> str:
+    """A name that may be broken between its words, so that three columns fit a phone."""
+    return f"<code>{re.sub(r'(?<=_)(?=.)|(?<=[a-z])(?=[A-Z])', '<wbr>', html.escape(name))}</code>"
+
+
 def _row(finding: Finding) -> str:
-    flags = ", ".join(f"<code>{html.escape(flag)}</code>" for flag in finding.flags) or "none"
+    flags = ", ".join(map(_code, finding.flags)) or "none"
     if not finding.flags and DIFFERS in finding.under.values():
         others = [switch for switch, what in finding.under.items() if what == DIFFERS]
-        flags += "; another result under " + ", ".join(f"<code>{switch}</code>" for switch in others)
+        flags += "; another result under " + ", ".join(map(_code, others))
     link = f'<a href="#{anchor(finding.title)}">{html.escape(finding.title)}</a>'
-    return f"<tr><td>{link}</td><td>{flags}</td><td><code>{finding.error}</code></td></tr>"
+    return f"<tr><td>{link}</td><td>{flags}</td><td>{_code(finding.error)}</td></tr>"

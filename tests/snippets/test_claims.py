@@ -2,7 +2,7 @@
 
 import matplotlib.pyplot as plt
 import pytest
-from claims import Claims, refuses
+from claims import CHANGES, Claims, refuses
 
 
 def filled() -> Claims:
@@ -27,12 +27,21 @@ def test_a_surprise_fails_and_is_not_counted(found: bool, expected: str) -> None
 
 def test_a_verdict_is_shown_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     claim = filled()
-    assert capsys.readouterr().out.splitlines()[1] == '<p class="live-verdict live-changed">changed in 0.5</p>'
+    assert capsys.readouterr().out.splitlines()[1] == (
+        f'<p class="live-verdict live-changed">changed in <a href="{CHANGES}0-5-0-jan-17-2025">0.5</a></p>'
+    )
     assert claim.verdicts == {"Arrays": {"one": "holds", "two words": "changed"}, "Trees": {"three": "false"}}
     assert claim.counts("Arrays") == {"holds": 1, "changed": 1}
     assert claim.index() == (
         "**Arrays**\n\n- holds: [one](#one)\n- changed: [two words](#two-words)\n\n**Trees**\n\n- false: [three](#three)\n"
     )
+
+
+def test_a_version_without_a_source_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    claim = Claims()
+    with pytest.raises(KeyError):
+        claim("one", False, "changed in 0.4")
+    assert claim.verdicts == {} and not capsys.readouterr().out
 
 
 def test_a_bar_is_as_long_as_its_topic() -> None:
