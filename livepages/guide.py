@@ -6,7 +6,8 @@ Pages say in their front matter what they are about, and which pages to read bef
     before: [express/arrays.md]
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from posixpath import relpath
@@ -18,9 +19,8 @@ from livepages.page import Page
 
 WORDS_A_MINUTE = 200
 BLOCKS_A_MINUTE = 4
-MOST_LINKS = 2  # of an entry in the index
 MAP = "<!-- live: course -->"
-INDEX = "<!-- live: names -->"
+INDEX = re.compile(r"<!-- live: names(?: (?P<but>-)?(?P<library>\w+))? -->")  # of all libraries, of one, of all but one
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Guide:
 
     def decides(self, page: Page) -> object:
         """What the page shows of other pages: equal for two guides that show the same on it."""
-        if INDEX in page.text:
-            return self._index(page, str)
+        if any(map(INDEX.fullmatch, page.text)):
+            return self._lines(page, page.text, str)
         others = self.pages.values() if MAP in page.text else self._before(page)
         return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others]
 
@@ -57,8 +57,7 @@ class Guide:
             updated: the day of its last change, in ISO form; empty if it is not known.
             stash: takes HTML, gives the text that stands for it in Markdown.
         """
-        made = {MAP: self._map, INDEX: self._index}
-        lines = [new for line in lines for new in (made[line](page, stash) if line in made else [line])]
+        lines = self._lines(page, lines, stash)
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
             return lines
         title = next((section.start for section in page.sections if section.level == 1), len(page.text))
@@ -67,6 +66,18 @@ class Guide:
         facts = self._facts(page, updated, stash)
         masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]
         return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
+
+    def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
+        """Lines with the map and the index where they belong."""
+        found = []
+        for line in lines:
+            if line == MAP:
+                found += self._map(page)
+            elif index := INDEX.fullmatch(line):
+                found += self._index(page, index, stash)
+            else:
+                found.append(line)
+        return found
 
     def _facts(self, page: Page, updated: str, stash: Callable[[str], str]) -> str:
         facts = [count(minutes(page), "minute")]
@@ -94,7 +105,7 @@ class Guide:
     def _before(self, page: Page) -> list[Page]:
         return [self.pages[self.docs / name] for name, _ in _names(page) if self.docs / name in self.pages]
 
-    def _map(self, here: Page, stash: Callable[[str], str]) -> list[str]:
+    def _map(self, here: Page) -> list[str]:
         lines = []
         for part in self.course.parts:
             pages = [self.pages[path] for path in part.pages if path in self.pages and self.pages[path].program]
@@ -110,7 +121,7 @@ class Guide:
                 )
         return [*lines, ""]
 
-    def _index(self, here: Page, stash: Callable[[str], str]) -> list[str]:
+    def _index(self, here: Page, wanted: re.Match[str], stash: Callable[[str], str]) -> list[str]:
         """Every documented name that the pages' code uses, how, and in which section of each page first."""
         entries: dict[str, _Entry] = {}  # by address, which several names of one thing share
         for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
@@ -120,11 +131,13 @@ class Guide:
                         entry = entries.setdefault(use.address, _Entry(use.address))
                         entry.names.append(use.name)
                         entry.forms.add(block.code[use.start : use.end])
-                        # To a section the first link only: with all of them the index is half as large again.
-                        entry.links.setdefault(page.name, _link(here, page, 0 if entry.links else block.fence.start))
+                        # Shown is the first alone: with all of them the index is half as large again.
+                        entry.links.setdefault(page.name, _link(here, page, block.fence.start))
         lines: list[str] = []
         library = ""
         for entry in sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower())):
+            if wanted["library"] and (entry.library == wanted["library"]) == bool(wanted["but"]):
+                continue
             lines += ["", f"## {entry.library}", ""] if entry.library != library else []
             lines += entry.lines(stash)
             library = entry.library
@@ -152,12 +165,12 @@ class _Entry:
     def lines(self, stash: Callable[[str], str]) -> list[str]:
         """The entry as Markdown."""
         written = ", ".join(f"`{form}`" for form in sorted(self.forms - {self.name, ""}))
-        links = ", ".join(list(self.links.values())[:MOST_LINKS])
-        more = ", …" if len(self.links) > MOST_LINKS else ""
+        link, others = next(iter(self.links.values())), len(self.links) - 1
+        more = f" and {count(others, 'other page')}" if others else ""
         # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
         heading = stash(f'<h3 id="{self.name}"><code>{self.name}</code></h3>')
         lines = ["", heading, "", f"As {written}." if written else "", ""]
-        return [*lines, f"{links}{more}; [reference]({self.address})", "{ data-search-exclude }", ""]
+        return [*lines, f"{link}{more}; [reference]({self.address})", "{ data-search-exclude }", ""]
 
 
 def minutes(page: Page) -> int:

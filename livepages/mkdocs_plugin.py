@@ -142,11 +142,13 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return env
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Write the pages' other forms beside their HTML, and style sheets without what is for their authors."""
-        for name in config.extra_css:
-            if (sheet := Path(config.site_dir, name)).is_file():
-                text = re.sub(r"/\*.*?\*/", "", sheet.read_text(encoding="utf-8"), flags=re.DOTALL)
-                sheet.write_text(re.sub(r"\s*\n\s*", "\n", text), encoding="utf-8")
+        """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
+        for file in Path(config.docs_dir).rglob("*.css"):
+            text = re.sub(r"/\*.*?\*/", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+            _published(file, config).write_text(re.sub(r"\s*\n\s*", "\n", text), encoding="utf-8")
+        for file in Path(config.docs_dir).rglob("*.js"):
+            text = re.sub(r"(?m)^ *//.*\n", "", file.read_text(encoding="utf-8"))
+            _published(file, config).write_text(text, encoding="utf-8")
         build = self._current()
         try:
             course = replace(read_course(build.engine.project), url=config.site_url or "")
@@ -193,6 +195,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _current(self) -> Build:
         assert self._build is not None
         return self._build
+
+
+def _published(file: Path, config: MkDocsConfig) -> Path:
+    """Where a file of the docs is in the built site."""
+    return Path(config.site_dir, file.relative_to(config.docs_dir))
 
 
 class _Shown:

@@ -104,8 +104,8 @@ def missing(page: Page, content: str) -> list[Failure]:
 
 
 def light(content: str) -> str:
-    """A page's HTML without the marks of names and blanks in code, which look like any text and are most of it."""
-    return re.sub(r'<span class="(?:n|w)">([^<]*)</span>', r"\1", content)
+    """A page's HTML without the marks of names, signs and blanks in code: they look like any text, and are most of it."""
+    return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
 
 
 def _marker(block: Block) -> str:

@@ -68,7 +68,10 @@ def test_the_map_names_every_page_in_order(site: Site, show: Show) -> None:
     assert "About it." in html and "2 pages, 2 minutes" in html and "The end." in html and "Find" not in html
 
 
-def test_the_index_has_each_name_once_with_the_sections_that_use_it(site: Site, show: Show) -> None:
+@pytest.mark.parametrize(("wanted", "there"), [("", True), (" math", True), (" -math", False), (" other", False)])
+def test_the_index_has_each_name_once_with_the_section_that_uses_it_first(
+    wanted: str, there: bool, site: Site, show: Show
+) -> None:
     a_course(site)
     site.write(
         "inventories/lib.txt",
@@ -77,14 +80,11 @@ def test_the_index_has_each_name_once_with_the_sections_that_use_it(site: Site, 
     use = "```python\nimport math\nfrom math import tau\nmath.pi, tau\n```\n"
     site.write("docs/one/first.md", f"# The first\n\n## A section\n\n{use}\n## Again\n\n{use}")
     site.write("docs/one/second.md", f"# The second\n\n{use}")
-    site.write("docs/map.md", "# Names\n\n<!-- live: names -->\n")
+    site.write("docs/map.md", f"# Names\n\n<!-- live: names{wanted} -->\n")
     html = shown(site, show, "map.md")
-    assert re.findall(r'<h3 id="([^"]+)"><code>([^<]+)</code>', html) == [("math.pi", "math.pi")]
-    assert re.findall(r'href="([^"]+)"', html) == [
-        "one/first.md#a-section",
-        "one/second.md",
-        "https://example.org/math.pi.html",
-    ]
+    assert re.findall(r'<h3 id="([^"]+)"><code>([^<]+)</code>', html) == [("math.pi", "math.pi")] * there
+    assert re.findall(r'href="([^"]+)"', html) == ["one/first.md#a-section", "https://example.org/math.pi.html"] * there
+    assert ("and 1 other page;" in html) == there
 
 
 def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> None:
