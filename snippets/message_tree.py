@@ -36,8 +36,8 @@ class Question:
 
 TREE = (
     Question(
-        "Does it say traced, tracer, concrete, static or jaxpr?",
-        r"[Tt]race[dr]|concrete|be static|have static|Symbolic dimension|[Jj]axpr",
+        "Does it say traced, tracer, concrete, symbolic or jaxpr?",
+        r"[Tt]race[dr]|concrete|[Ss]ymbolic|[Jj]axpr",
         (
             Cause(
                 "Python wanted a value",
@@ -71,7 +71,7 @@ TREE = (
         ),
     ),
     Question(
-        "Does it name a derivative, a callback, a rule or a NaN?",
+        "Does it name a derivative, a rule, a callback, checkify or a NaN?",
         r"[Gg]rad|jvp|JVP|vjp|VJP|[Dd]ifferentia|callback|\brule|\bnan\b|checkify",
         (
             Cause(
@@ -125,7 +125,7 @@ TREE = (
         ),
     ),
     Question(
-        "Does it name memory, a device, a mesh or a process?",
+        "Does it name memory, a device, a mesh, an axis name or a process?",
         r"memory|donated|deleted|device|mesh|shard|axis name|backend|fork\(|CUDA|GPU",
         (
             Cause(
@@ -182,7 +182,7 @@ TREE = (
         ),
     ),
     Question(
-        "Does it say that two things differ, or must agree?",
+        "Does it say that two things differ or must agree, or name a pytree?",
         r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator",
         (
             Cause(
@@ -238,7 +238,7 @@ TREE = (
         ),
     ),
     Question(
-        "Does it name an argument, a type, an index, a name or a key?",
+        "Does it name an argument, array, type, index, name or key?",
         r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large",
         (
             Cause(
@@ -323,7 +323,7 @@ def draw(ax: "Axes") -> None:
     y = 0.0
     for number, question in enumerate(TREE, 1):
         bottom = y - 0.85 * len(question.causes)
-        ax.text(0, y, f"{number}  {question.text}", va="center", fontsize=11, fontweight="bold")
+        ax.text(0, y, f"{number}  {question.text}", va="center", fontsize=10.5, fontweight="bold")
         for row, cause in enumerate(question.causes, 1):
             level = y - 0.85 * row
             ax.plot([0.6, 0.6, 1.5], [y - 0.35, level, level], color="C0", lw=1.3)
@@ -333,6 +333,6 @@ def draw(ax: "Axes") -> None:
         y = bottom - 1.15
         ax.annotate("", (0.15, y + 0.35), (0.15, bottom - 0.15), arrowprops={"arrowstyle": "->", "color": "C1"})
         ax.text(0.4, (y + bottom) / 2 + 0.1, "no", va="center", fontsize=10, color="C1")
-    ax.text(0, y, "Paste the message into the search", va="center", fontsize=11, fontweight="bold")
+    ax.text(0, y, "Paste the message into the search", va="center", fontsize=10.5, fontweight="bold")
     ax.set(xlim=(-0.1, 13), ylim=(y - 0.5, 0.6))
     ax.axis("off")

@@ -39,7 +39,9 @@ def examine(answer: Any, name: str = "") -> None:
     except Refused as refusal:
         raise Refused(f"{name}: {refusal}") from None
     except Exception as error:  # whatever the answer raises is what is wrong with it
-        first = re.sub(r" at 0x[0-9a-f]+", "", f"{type(error).__name__}: {error}".strip().splitlines()[0])
+        first, *rest = re.sub(r" at 0x[0-9a-f]+", "", f"{type(error).__name__}: {error}").strip().splitlines()
+        if "Traceback (most" in first:  # of a callback: frames of jax, and a last line that says what happened
+            raise Refused(f"{name}: raised {type(error).__name__}: {[first, *rest][-1]}") from None
         raise Refused(f"{name}: raised {first.removesuffix(': ')}") from error
     print(f"{name}: right")
 

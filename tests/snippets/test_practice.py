@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import examiner
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -75,6 +76,27 @@ def test_every_exercise_has_stub_hint_solution_and_wrong_answers(engine: Engine,
     for name in CHECKS:
         (section,) = (part for page in pages.values() for part in page.body.split("\n## ") if f"{{ #{name} }}" in part)
         assert section.count("\n??? ") == section.count('\n??? tip "Hint"') + 2 == 3, name
+
+
+def test_pages_say_how_many_exercises_they_have(engine: Engine, pages: dict[str, Page]) -> None:
+    words = {5: "five", 8: "eight", 12: "twelve", 13: "thirteen"}
+    (everything,), _ = engine.read([FOLDER / "practice.md"])
+    for part, page in pages.items():
+        count = words[len(stubs(page))]
+        assert f"After these {count} exercises" in page.body and f" {count} " in page.description
+        assert f'"{part.capitalize()}: {count} exercises"' in everything.body
+
+
+def test_an_error_of_a_callback_is_told_without_its_frames(capsys: pytest.CaptureFixture[str]) -> None:
+    def on_host(f: object, x: jax.Array) -> jax.Array:
+        def fail(x: object) -> None:
+            raise ValueError("no table")
+
+        return jax.pure_callback(fail, x, x)
+
+    with pytest.raises(examiner.Refused, match="^on_host: raised JaxRuntimeError: ValueError: no table$") as refused:
+        examiner.examine(on_host)
+    assert refused.value.__suppress_context__
 
 
 def filled(script: str, stubs: dict[str, str], written: dict[str, str]) -> str:
