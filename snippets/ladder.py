@@ -23,6 +23,7 @@ import tempfile
 import tomllib
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import version
@@ -324,6 +325,8 @@ def main() -> None:
         warnings.simplefilter("ignore")  # Python and JAX warn of forks
         import jax.numpy  # noqa: F401  (so that the children have it)
 
+        with suppress(ImportError):  # which JAX loads when it first compiles: a fifth of what that costs a child
+            import jaxlib.mlir.dialects.mhlo  # noqa: F401
         seen = _run_all(json.loads(sys.stdin.read()))
         print(json.dumps([[[each.end, each.text] for each in program] for program in seen]))
         return
