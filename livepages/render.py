@@ -104,7 +104,7 @@ def missing(page: Page, content: str) -> list[Failure]:
 
 
 def light(content: str) -> str:
-    """A page's HTML without the marks of names, signs and blanks in code: they look like any text, and are most of it."""
+    """A page's HTML without the marks of names, signs and blanks in code, which are most of it and look like text."""
     return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
 
 

@@ -27,7 +27,9 @@ window.Worker = class extends Worker {
       .replace(/^jnp\./, "jax.numpy.")
       .replace(/^np\./, "numpy.")
       .replace(/^(lax|nn|random|tree)\./, "jax.$1.");
-    const message = query.replace(/For simplicity, JAX has removed its internal frames.*/, "");
+    const message = query
+      .replace(/For simplicity, JAX has removed its internal frames.*/, "")
+      .replace(/^KeyError: .*/, "KeyError"); // the key is the reader's own
     const parts = message.split(this.#separator).flatMap(words);
     const pasted = !/^[\w.]+$/.test(query) && (parts.length > 3 || /(Error|Exception|Warning)\b/.test(query));
     this.#words = pasted && new Set(words(message));
