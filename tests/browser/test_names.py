@@ -11,7 +11,7 @@ from tests.browser.reader import Visit
 def test_a_name_typed_in_full_is_the_first_result(
     ask: Callable[..., dict[str, Any]], visit: Callable[..., Visit]
 ) -> None:
-    places = {}
+    places: dict[str, str] = {}
     for url in ("find/names/", "find/names-others/"):
         names = visit(url).page.locator("h3[id]").evaluate_all("all => all.map(heading => heading.id)")
         places |= {name: f"{url}#{name}" for name in names}
