@@ -16,15 +16,16 @@ def is_local(file: str, root: str) -> bool:
 
 
 def content(file: Path) -> str | None:
-    """A hash of what a file holds, None if it is not there."""
+    """A hash of what a file holds, or of the names in a folder; None if it is not there."""
     try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()
+        held = "\0".join(sorted(os.listdir(file))).encode() if file.is_dir() else file.read_bytes()
+        return hashlib.sha256(held).hexdigest()
     except OSError:
         return None
 
 
 class Dependencies:
-    """The project's own files that a page opens or imports, and the distributions it imports."""
+    """The project's own files that a page opens or imports, folders it looks through, and distributions it imports."""
 
     def __init__(self, root: str, aside: list[str]) -> None:
         self._root = root
@@ -34,10 +35,16 @@ class Dependencies:
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or not isinstance(arguments[0], str | bytes | os.PathLike):
+        # Not os.listdir: imports list every folder of the path.
+        if event not in ("open", "os.scandir") or not isinstance(arguments[0], str | bytes | os.PathLike):
             return
         file = os.path.realpath(os.fsdecode(arguments[0]))
-        if not is_local(file, self._root) or file.startswith(self._aside) or os.path.isdir(file):
+        if not is_local(file, self._root) or file.startswith(self._aside):
+            return
+        if event == "os.scandir":
+            self._read.add(file)
+            return
+        if os.path.isdir(file):
             return
         flags = arguments[2] if isinstance(arguments[2], int) else 0
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
@@ -46,7 +53,7 @@ class Dependencies:
             self._read.add(file)
 
     def files(self) -> list[str]:
-        """Local files read, or looked for in vain, and the source files of local modules."""
+        """Local files read, or looked for in vain, folders looked through, and the source files of local modules."""
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and is_local(file, self._root) and not file.startswith(self._aside):

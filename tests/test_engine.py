@@ -23,8 +23,9 @@ def page(site: Site) -> Path:
     )
     site.write("snippets/part.py", "part = 1\n")
     site.write("snippets/data.txt", "data")
+    site.write("hosts/one.txt", "")
     page, run = site.run(
-        "import helper, yaml",
+        "import helper, yaml\nhosts = [*helper.Path(helper.__file__).parents[1].glob('hosts/*')]",
         '--8<-- "part.py"',
         "try:\n    open(helper.__file__ + '.missing')\nexcept OSError:\n    pass",
     )
@@ -48,6 +49,7 @@ def test_a_run_is_kept_and_is_the_same(site: Site, page: Path) -> None:
         ("snippets/helper.py", "DATA = 2\n"),
         ("snippets/data.txt", "other data"),
         ("snippets/helper.py.missing", "no longer missing"),
+        ("hosts/two.txt", "one more that is looked for"),
     ],
 )
 def test_code_includes_modules_and_data_are_covered(site: Site, page: Path, file: str, text: str) -> None:
