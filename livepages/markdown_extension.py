@@ -147,4 +147,4 @@ class _Check(Postprocessor):
     def run(self, text: str) -> str:
         if self._show.page and self._show.whole and (missing := render.missing(self._show.page, text)):
             self._show.report(missing)
-        return render.light(text)
+        return render.told_once(render.light(text))

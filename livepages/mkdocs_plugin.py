@@ -145,7 +145,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
         for file in Path(config.docs_dir).rglob("*.css"):
             text = re.sub(r"/\*.*?\*/", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
-            _published(file, config).write_text(re.sub(r"\s*\n\s*", "\n", text), encoding="utf-8")
+            _published(file, config).write_text(re.sub(r"\s*([{};,>\n])\s*", r"\1", text), encoding="utf-8")
         for file in Path(config.docs_dir).rglob("*.js"):
             text = re.sub(r"(?m)^ *//.*\n", "", file.read_text(encoding="utf-8"))
             _published(file, config).write_text(text, encoding="utf-8")

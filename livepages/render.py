@@ -104,8 +104,26 @@ def missing(page: Page, content: str) -> list[Failure]:
 
 
 def light(content: str) -> str:
-    """A page's HTML without the marks of names, signs and blanks in code, which are most of it and look like text."""
+    """A page's HTML without the marks of names, signs and blanks in code, which are most of it and look like text, and
+    without those by which `missing` knows blocks."""
+    content = re.sub(r' data-live-line="\d+"|(?<=<pre>)<span></span>', "", content)
     return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
+
+
+def told_once(content: str) -> str:
+    """A page's HTML in which a word is explained where it stands first in a section: more would be noise, and bytes."""
+    told: set[str] = set()
+
+    def keep(found: re.Match[str]) -> str:
+        if found["word"] is None:
+            told.clear()
+        elif found["means"] in told:
+            return found["word"]
+        else:
+            told.add(found["means"])
+        return found[0]
+
+    return re.sub(r'<h[12]\b|<abbr title="(?P<means>[^"]*)">(?P<word>.*?)</abbr>', keep, content)
 
 
 def _marker(block: Block) -> str:

@@ -190,8 +190,8 @@ def close(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-ARRAYS = ["Create", "Index", "Update", "Shape", "Types and devices", "Reduce", "Linear algebra", "Random numbers"]
-TRAINING = ["Derivatives", "Models and training", "Transform and compile", "Save"]
+ARRAYS = ["Create", "Index", "Update", "Shape", "Types and devices", "Reduce", "Linear algebra"]
+TRAINING = ["Random numbers", "Derivatives", "Models and training", "Transform and compile", "Save"]
 
 
 def table(groups: list[str]) -> list[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 import markdown
 import pytest
 
+from livepages import render
 from livepages.build import Build, use
 from livepages.markdown_extension import ShownError
 from livepages.outcome import Failure
@@ -298,9 +299,18 @@ def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: S
     )
     html = show(text, patience=0)
     places = re.findall(
-        r'<div class="live-result" [^>]*><p class="live-note" data-live-pending="([^"]*)">Running …', html
+        r'<div class="live-result"[^>]*><p class="live-note" data-live-pending="([^"]*)">Running …', html
     )
     assert places == ["docs/page.md:3", "docs/page.md:9", "docs/page.md:13"]
     assert "live-small" not in html and "Not run" not in html
     gate.open()
     assert "data-live-pending" not in show(text)
+
+
+def test_a_word_is_explained_once_in_a_section() -> None:
+    word = '<abbr title="{0}">{0}s</abbr>'
+    page = "<h2 id='a'>A</h2>{}, {}, {}<h2>B</h2>{}".format(
+        *(word.format(term) for term in ("key", "leaf", "key", "key"))
+    )
+    told = render.told_once(page)
+    assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")

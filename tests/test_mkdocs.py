@@ -237,6 +237,7 @@ class Served:
                 env={**os.environ, "TMPDIR": str(self.temporary)},
                 stderr=log,
                 start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  (whoever runs the tests may ignore it)
             )
 
     @property

@@ -27,11 +27,18 @@ document$.subscribe(() => {
   document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
 });
 
-// What only some pages need comes where it is needed.
+// What only some pages need comes when it is about to be seen.
 const own = document.currentScript.src;
+const near = new IntersectionObserver(
+  (parts) => {
+    for (const { isIntersecting, target } of parts)
+      if (isIntersecting) import(new URL(target.matches(".live-panes") ? "panes.js" : "filter.js", own));
+  },
+  { rootMargin: "50%" },
+);
 document$.subscribe(() => {
-  for (const [file, wanted] of Object.entries({ filter: "[data-live-filter]", panes: ".live-panes" }))
-    if (document.querySelector(wanted)) import(new URL(`${file}.js`, own));
+  near.disconnect();
+  document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
 });
 
 // A link to what lies in something folded opens it.

@@ -29,6 +29,7 @@ document$.subscribe(() => {
       chosen = chosen === numbers ? "" : numbers;
       light(chosen);
     });
-    light(chosen);
+    // This script comes when the panes are about to be seen, which focus may have brought about.
+    light((panes.contains(document.activeElement) && at({ target: document.activeElement })) || chosen);
   }
 });

@@ -15,6 +15,7 @@ def test_the_cheat_sheet_prints_on_two_sheets(visit: Callable[..., Visit]) -> No
 def test_rows_are_filtered_by_what_is_typed(visit: Callable[..., Visit]) -> None:
     page = visit("start/rosetta/").page
     rows, field = page.locator(".live-row:not([hidden])"), page.get_by_role("searchbox", name="Filter")
+    page.locator("[data-live-filter]").scroll_into_view_if_needed()
     everything = rows.count()
     field.fill("torch.cat")
     assert rows.locator("h3").all_text_contents()[0].startswith("Concatenate") and rows.count() == 1
