@@ -58,7 +58,7 @@ def absent(text: str) -> list[str]:
 
 def told(output: str) -> str:
     """Output without places in the code: lines of a page have other numbers in the files made from it."""
-    return re.sub(r"[\w-]+\.py:\d+(:\d+)?", "PLACE", output)
+    return re.sub(r"\S+\.py:\d+(:\d+)?", "PLACE", output)
 
 
 @pytest.mark.parametrize("ending", ["py", "ipynb"])
