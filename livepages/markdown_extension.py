@@ -37,6 +37,7 @@ def _own_build() -> Build:
     """A build for programs that know nothing of it: a failure ends the conversion."""
     project = find_project(Path.cwd())
     files = [*project.page_paths(), *sorted(project.snippets.rglob("*")), *sorted(project.inventories.glob("*.txt"))]
+    files += sorted(project.records.rglob("*.yml"))
     files += [file for name in ("pyproject.toml", "mkdocs.yml") if (file := project.root / name).exists()]
     with _one_at_a_time:
         return _built(project.root, tuple((file, file.stat().st_mtime_ns) for file in files))

@@ -158,12 +158,12 @@ class Records:
         }
 
     def stale(self, pages: Iterable[Page]) -> dict[str, list[Block]]:
-        """For each host, the blocks of these pages that it has no valid record of."""
+        """For each host, the blocks of these pages that it has no valid record of, or one of a failure."""
         found: dict[str, list[Block]] = {host.name: [] for host in self.hosts}
         for page in pages:
             known = self.seen(page)
             for block in page.program:
-                hosts = {seen.host.name for seen in known[block.line]}
+                hosts = {seen.host.name for seen in known[block.line] if seen.entry.outcome != FAILED}
                 for name in found:
                     found[name] += [] if name in hosts else [block]
         return found

@@ -106,9 +106,7 @@ class _Status:
         self._here, self._pages, self._records, self._anchor = here, pages, records, anchor
         self._hosts = records.hosts
         self._seen = {page.path: records.seen(page) for page in pages}
-        self._others = [
-            compare(pages, (self._hosts[0], records), (host, records)) for host in self._hosts[1:] if self._hosts
-        ]
+        self._others = [compare(pages, (self._hosts[0], records), (host, records)) for host in self._hosts[1:]]
 
     def lines(self) -> list[str]:
         """The sections of the page."""

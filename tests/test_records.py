@@ -104,6 +104,7 @@ def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Sit
     assert third["outcome"] == "not run" and third["error"].startswith("needs gpus>=64; this host has")
     seen = [entry for found in Records(site.project).seen(page).values() for entry in found]
     assert [one.entry.good for one in seen] == [True, False, False]
+    assert Records(site.project).stale([page])["cpu"] == [page.program[1]]
 
 
 def test_a_host_keeps_its_name_for_itself(recorded: tuple[Site, Page, Run]) -> None:
