@@ -29,7 +29,7 @@ document$.subscribe(() => {
       chosen = chosen === numbers ? "" : numbers;
       light(chosen);
     });
-    // This script comes when the panes are about to be seen, which focus may have brought about.
-    light((panes.contains(document.activeElement) && at({ target: document.activeElement })) || chosen);
+    // This script comes when the panes are about to be seen: the pointer or the focus may be there before it.
+    light([...panes.querySelectorAll("[data-e]:is(:focus, :hover)")].at(-1)?.dataset.e ?? chosen);
   }
 });

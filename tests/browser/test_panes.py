@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.browser.reader import View, Visit
 
@@ -37,6 +37,23 @@ def test_pointing_lights_up_and_choosing_stays(visit: Callable[..., Visit]) -> N
     page.get_by_role("heading", level=1).hover()
     expect_linked(panes)
     assert "#" not in page.url
+
+
+def test_what_is_pointed_at_before_the_script_is_there_lights_up_with_it(visit: Callable[..., Visit]) -> None:
+    page = visit(URL, View("light", 1280)).page
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/panes.js", hold)
+    with page.expect_request("**/panes.js"):
+        page.reload()
+        panes = page.locator(".live-panes").first
+        panes.get_by_role("link", name=EXPRESSION, exact=True).hover()
+    expect(panes.locator(".live-lit")).to_have_count(0)
+    held[0].continue_()
+    expect_linked(panes)
 
 
 def test_the_keyboard_does_the_same(visit: Callable[..., Visit]) -> None:
