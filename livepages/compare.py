@@ -6,9 +6,11 @@ objects, paths, private modules, names of tracer classes, links to the documenta
 
 import difflib
 import math
+import os.path
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 TOLERANCE = 1e-5  # of a number, relative to the largest on its line: what sums in another order leave of float32
@@ -100,7 +102,10 @@ def normal(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=4096)  # while serving, most outputs stay what they are
 def _texts(old: str, new: str, tolerance: float, diff: str) -> Difference | None:
+    if old == new:
+        return None
     olds, news = list(_tokens(old)), list(_tokens(new))
     words, changed = [word for word, _ in olds], [word for word, _ in news]
     if [_kind(word) for word in words] != [_kind(word) for word in changed]:
@@ -161,6 +166,8 @@ def _apart(old: list[str], new: list[str]) -> tuple[float, float]:
 
 def _replaced(old: list[str], new: list[str]) -> str:
     """The first words that differ, as ``old → new``."""
+    same = os.path.commonprefix([old, new])  # what is alike before the difference would take the matcher long
+    old, new = old[len(same) :], new[len(same) :]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for what, i1, i2, j1, j2 in matcher.get_opcodes():
         if what != "equal":

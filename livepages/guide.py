@@ -132,7 +132,8 @@ class Guide:
                         entry.names.append(use.name)
                         entry.forms.add(block.code[use.start : use.end])
                         # Shown is the first alone: with all of them the index is half as large again.
-                        entry.links.setdefault(page.name, _link(here, page, block.fence.start))
+                        if page.name not in entry.links:
+                            entry.links[page.name] = _link(here, page, block.fence.start)
         lines: list[str] = []
         library = ""
         for entry in sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower())):

@@ -68,6 +68,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._build:
                 self._build.engine.close()
             self._build = Build(Engine(project))
+        if self._serving and (privacy := config.plugins.get("material/privacy")):
+            privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:

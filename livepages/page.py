@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import yaml
@@ -193,27 +193,41 @@ def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
     lines = re.sub(r"\r\n?", "\n", text).split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
-    settings, meta, lines = _front_matter(lines, name)
+    front = _front_matter(lines, name)
     try:
-        expanded = list(expand(lines, snippets))
-        text_lines = tuple(line for line, _ in expanded)
-        blocks = tuple(_blocks(text_lines, [number for _, number in expanded], name, settings))
+        expanded = tuple(expand([""] * len(front) + lines[len(front) :], snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return Page(path, name, text, text_lines, blocks, settings, meta)
+    return _page(text, front, expanded, path, name)
+
+
+@lru_cache(maxsize=512)  # while serving, most pages stay what they are
+def _page(text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str) -> Page:
+    settings, meta = _settings(front, name)
+    lines = tuple(line for line, _ in expanded)
+    try:
+        blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
+    except LineError as error:
+        raise PageError(name, error.line, error.message) from None
+    return Page(path, name, text, lines, blocks, settings, meta)
 
 
 # --- front matter ------------------------------------------------------------------------------------------------
 
 
-def _front_matter(lines: list[str], name: str) -> tuple[Settings, dict[str, object], list[str]]:
+def _front_matter(lines: list[str], name: str) -> tuple[str, ...]:
+    """The lines of the front matter, with those around it."""
     if lines[0].rstrip() != "---":
-        return Settings(), {}, lines
+        return ()
     end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
     if end is None:
         raise PageError(name, 1, "the front matter is not closed with ---")
+    return tuple(lines[: end + 1])
+
+
+def _settings(front: tuple[str, ...], name: str) -> tuple[Settings, dict[str, object]]:
     try:
-        meta = yaml.safe_load("\n".join(lines[1:end])) or {}
+        meta = yaml.safe_load("\n".join(front[1:-1])) or {}
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise PageError(name, mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
@@ -221,7 +235,7 @@ def _front_matter(lines: list[str], name: str) -> tuple[Settings, dict[str, obje
         raise PageError(name, 1, "the front matter is not a mapping")
 
     def refuse(key: str, wanted: str) -> PageError:
-        line = next((n for n, text in enumerate(lines, 1) if text.startswith(f"{key}:")), 1)
+        line = next((n for n, text in enumerate(front, 1) if text.startswith(f"{key}:")), 1)
         return PageError(name, line, f"{key}: {meta[key]!r} is not {wanted}")
 
     given = {key: meta[key] for key in ("devices", "x64", "needs", "timeout", "jax") if key in meta}
@@ -235,7 +249,7 @@ def _front_matter(lines: list[str], name: str) -> tuple[Settings, dict[str, obje
         raise refuse("timeout", "a number of seconds")
     if not isinstance(given.get("jax", {}), dict):
         raise refuse("jax", "a mapping of jax configuration names to values")
-    return Settings(**given), meta, [""] * (end + 1) + lines[end + 1 :]
+    return Settings(**given), meta
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
