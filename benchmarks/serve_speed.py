@@ -21,6 +21,14 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PAGES = (
+    "express/vmap.md",
+    "express/derivatives.md",
+    "start/ten-minutes.md",
+    "compile/jit.md",
+    "build/training.md",
+    "build/diffusion.md",
+)
 
 
 class Served:
@@ -98,7 +106,7 @@ def save(file: Path, text: str) -> float:
 def main() -> None:
     """Measure, print, and write down."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pages", nargs="+", default=["express/vmap.md", "express/derivatives.md"])
+    parser.add_argument("--pages", nargs="+", default=PAGES)
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -92,7 +92,7 @@ class Build:
 
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then; None for any other file."""
-        return next((page.source for page in self._pages if page.path == path), None)
+        return page.source if (page := self._page(path)) else None
 
     @property
     def origin(self) -> str:
@@ -117,15 +117,18 @@ class Build:
         """The day of the page's last change, in ISO form; empty where no history knows."""
         return history.last_change(page, run, self.engine.project, self._changed)
 
-    def shown_as(self, text: str) -> object:
-        """What decides how a page of this text is shown: equal for two builds that show it the same way."""
-        found = self.find(text)
-        if found is None:
+    def shown_as(self, path: Path, text: str) -> object:
+        """What decides how this text of a file is shown: equal for two builds that show it the same way."""
+        page = self._page(path)
+        if page is None:
             return text, self.inventory, tuple(self.failures)
-        page, run, _ = found
+        run = self.run_of(page)
         others = [self.seen(other) for other in self._pages] if STATUS in page.text else None
         shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
         return *shown, self.seen(page), others
+
+    def _page(self, path: Path) -> Page | None:
+        return next((page for page in self._pages if page.path == path), None)
 
     @property
     def summary(self) -> str:

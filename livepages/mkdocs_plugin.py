@@ -102,7 +102,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """While serving, show a page that nothing has changed as it was shown before: most pages, after an edit."""
         if self._serving:
-            self._shown.watch(page, self._current().shown_as(markdown), config, files)
+            shown = self._current().shown_as(Path(page.file.abs_src_path or ""), markdown)
+            self._shown.watch(page, shown, config, files)
         return markdown
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:

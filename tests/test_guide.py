@@ -103,7 +103,8 @@ def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None
     def decided(name: str) -> object:
         build = Build(site.engine)
         build.begin(lambda pages: None, lambda page, run: None)
-        return build.shown_as((site.root / "docs" / name).read_text().rpartition("---\n")[2])
+        file = site.root / "docs" / name
+        return build.shown_as(file, file.read_text().rpartition("---\n")[2])
 
     before = {name: decided(name) for name in ("map.md", "one/second.md", "index.md")}
     first = site.root / "docs/one/first.md"

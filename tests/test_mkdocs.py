@@ -326,6 +326,17 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site
         assert served.said.count(said) == 1
 
 
+def test_serving_shows_what_included_code_gave_when_it_has_run(book: Site, served: Served) -> None:
+    gate = Gate(book)
+    snippets = "{pymdownx.snippets: {base_path: [snippets]}}"
+    book.write("mkdocs.yml", CONFIG.replace("superfences,", f"superfences, {snippets},"))
+    book.write("snippets/wait.py", f"{gate.wait}\nprint('at', 'last')\n")
+    book.write("docs/two.md", '# Two\n\n```python\n--8<-- "wait.py"\n```\n')
+    served.wait("/two/", "data-live-pending")
+    gate.open()
+    assert "data-live-pending" not in served.wait("/two/", "at last")
+
+
 def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Site, served: Served) -> None:
     gate = Gate(book)
     book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")

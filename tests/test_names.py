@@ -248,7 +248,7 @@ def test_a_change_of_an_inventory_changes_how_a_page_is_shown(site: Site) -> Non
         if path:
             site.write("inventories/re.txt", f"https://example.org/\nre {path} module\n")
         build.begin(lambda pages: None, lambda page, run: None)
-        shown.append(build.shown_as(page.body))
+        shown.append(build.shown_as(page.path, page.body))
     assert shown[0] == shown[1] != shown[2]
 
 
