@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from markdown import Markdown
@@ -52,13 +53,14 @@ def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
             raise LineError(number, f"include: {error}") from None
 
 
-def includes(text: str) -> set[str]:
+@lru_cache(maxsize=512)  # while serving, most pages stay what they are
+def includes(text: str) -> frozenset[str]:
     """The names of the files that a page includes, without their sections."""
     found: set[str] = set()
     for _, directive in _directives(text.splitlines()):
         names = directive[1:-1] or re.findall(r"-+8<-+\s+[\"']([^\"']+)", directive[0])
         found |= {name.strip().partition(":")[0] for name in names}
-    return found
+    return frozenset(found)
 
 
 def _directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -66,7 +68,7 @@ def _directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
     several: list[str] = []
     first = 0
     for number, line in enumerate(lines, 1):
-        marker = re.fullmatch(r"[ \t]*-+8<-+[ \t]*", line)
+        marker = "8<" in line and re.fullmatch(r"[ \t]*-+8<-+[ \t]*", line)
         if several:
             several.append(line)
             if marker:

@@ -125,6 +125,7 @@ class Guide:
         """Every documented name that the pages' code uses, how, and in which section of each page first."""
         entries: dict[str, _Entry] = {}  # by address, which several names of one thing share
         for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
+            link = _link(here, page).removesuffix(")")
             for block, uses in PageNames(page, self.inventory).blocks:
                 for use in uses:
                     if use.address and use.name not in self.inventory.modules:
@@ -133,7 +134,7 @@ class Guide:
                         entry.forms.add(block.code[use.start : use.end])
                         # Shown is the first alone: with all of them the index is half as large again.
                         if page.name not in entry.links:
-                            entry.links[page.name] = _link(here, page, block.fence.start)
+                            entry.links[page.name] = f"{link}{_anchor(page, block.fence.start)})"
         lines: list[str] = []
         library = ""
         for entry in sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower())):
@@ -190,8 +191,12 @@ def _names(page: Page) -> list[tuple[str, int]]:
     return [(str(name), line) for name in (names if isinstance(names, list) else [names])]
 
 
-def _link(page: Page, other: Page, line: int = 0) -> str:
-    """A link from a page to another, to the section of a line of its text."""
-    section = next((section for section in reversed(other.sections) if section.start < line), None)
-    anchor = f"#{section.anchor}" if section and section.level > 1 else ""
-    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())}{anchor})"
+def _link(page: Page, other: Page) -> str:
+    """A link from a page to another."""
+    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())})"
+
+
+def _anchor(page: Page, line: int) -> str:
+    """What a link ends with that leads to the section of a line of the page's text."""
+    section = next((section for section in reversed(page.sections) if section.start < line), None)
+    return f"#{section.anchor}" if section and section.level > 1 else ""

@@ -14,7 +14,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from livepages import jaxhost
+from livepages import distributions
 from livepages.compare import differ
 from livepages.outcome import ERR, Failure, Outcome, Raised, Run, count, judge
 from livepages.page import Block, Page
@@ -244,7 +244,7 @@ def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
         return ""
     others = []
     for other in context.seen:
-        if not other.entry.good or (other.device, other.host.jax) == (context.device, jaxhost.installed()):
+        if not other.entry.good or (other.device, other.host.jax) == (context.device, distributions.version("jax")):
             continue
         if options.volatile or differ(here, other.entry, options.tolerance):
             label, body = html.escape(_label(other)), html.escape(other.entry.text)
