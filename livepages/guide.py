@@ -9,6 +9,7 @@ Pages say in their front matter what they are about, and which pages to read bef
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from posixpath import relpath
 
@@ -122,28 +123,29 @@ class Guide:
         return [*lines, ""]
 
     def _index(self, here: Page, wanted: re.Match[str], stash: Callable[[str], str]) -> list[str]:
-        """Every documented name that the pages' code uses, how, and in which section of each page first."""
+        """Every documented name that the pages' code uses, how, and in which section of a page first."""
+        lines: list[str] = []
+        library = ""
+        for entry in self._entries:
+            if wanted["library"] and (entry.library == wanted["library"]) == bool(wanted["but"]):
+                continue
+            lines += ["", f"## {entry.library}", ""] if entry.library != library else []
+            lines += entry.lines(here, stash)
+            library = entry.library
+        return lines
+
+    @cached_property
+    def _entries(self) -> list["_Entry"]:
         entries: dict[str, _Entry] = {}  # by address, which several names of one thing share
         for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
-            link = _link(here, page).removesuffix(")")
             for block, uses in PageNames(page, self.inventory).blocks:
                 for use in uses:
                     if use.address and use.name not in self.inventory.modules:
                         entry = entries.setdefault(use.address, _Entry(use.address))
                         entry.names.append(use.name)
                         entry.forms.add(block.code[use.start : use.end])
-                        # Shown is the first alone: with all of them the index is half as large again.
-                        if page.name not in entry.links:
-                            entry.links[page.name] = f"{link}{_anchor(page, block.fence.start)})"
-        lines: list[str] = []
-        library = ""
-        for entry in sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower())):
-            if wanted["library"] and (entry.library == wanted["library"]) == bool(wanted["but"]):
-                continue
-            lines += ["", f"## {entry.library}", ""] if entry.library != library else []
-            lines += entry.lines(stash)
-            library = entry.library
-        return lines
+                        entry.places.setdefault(page.name, (page, block.fence.start))
+        return sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower()))
 
 
 @dataclass
@@ -153,7 +155,7 @@ class _Entry:
     address: str
     names: list[str] = field(default_factory=list)  # as used
     forms: set[str] = field(default_factory=set)  # as written
-    links: dict[str, str] = field(default_factory=dict)  # by page
+    places: dict[str, tuple[Page, int]] = field(default_factory=dict)  # the first line of each page, by its name
 
     @property
     def name(self) -> str:
@@ -164,10 +166,11 @@ class _Entry:
     def library(self) -> str:
         return self.name.partition(".")[0]
 
-    def lines(self, stash: Callable[[str], str]) -> list[str]:
+    def lines(self, here: Page, stash: Callable[[str], str]) -> list[str]:
         """The entry as Markdown."""
         written = ", ".join(f"`{form}`" for form in sorted(self.forms - {self.name, ""}))
-        link, others = next(iter(self.links.values())), len(self.links) - 1
+        # Shown is the first place alone: with all of them the index is half as large again.
+        link, others = _link(here, *next(iter(self.places.values()))), len(self.places) - 1
         more = f" and {count(others, 'other page')}" if others else ""
         # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
         heading = stash(f'<h3 id="{self.name}"><code>{self.name}</code></h3>')
@@ -191,12 +194,8 @@ def _names(page: Page) -> list[tuple[str, int]]:
     return [(str(name), line) for name in (names if isinstance(names, list) else [names])]
 
 
-def _link(page: Page, other: Page) -> str:
-    """A link from a page to another."""
-    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())})"
-
-
-def _anchor(page: Page, line: int) -> str:
-    """What a link ends with that leads to the section of a line of the page's text."""
-    section = next((section for section in reversed(page.sections) if section.start < line), None)
-    return f"#{section.anchor}" if section and section.level > 1 else ""
+def _link(page: Page, other: Page, line: int = 0) -> str:
+    """A link from a page to another, to the section of a line of its text."""
+    section = next((section for section in reversed(other.sections) if section.start < line), None)
+    anchor = f"#{section.anchor}" if section and section.level > 1 else ""
+    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())}{anchor})"

@@ -30,7 +30,7 @@ from livepages.project import ProjectError, find_project
 from livepages.publish import Kept, publish
 
 log = logging.getLogger("mkdocs.plugins.livepages")
-PATIENCE = 1.0  # seconds that an author waits for a page to run before it is served as far as it is
+PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
 
 
 class NoOptions(Config):
