@@ -1,4 +1,6 @@
 // What readers search for, and the theme's search is not made for: names and error messages. Loaded with the first query.
+const SECTIONS = 6;
+
 export class Find {
   #separator;
   #entries; // the titles of the entries of the error dictionary, by location
@@ -25,7 +27,17 @@ export class Find {
     const pasted = !/^[\w.]+$/.test(query) && (parts.length > 3 || /(Error|Exception|Warning)\b/.test(query));
     this.#words = pasted && new Set(words(message));
     if (pasted) this.#name = this.#missing(message);
-    return pasted ? [...new Set(parts)].map((word) => `text:${word}^1`).join(" ") : query;
+    if (pasted) return [...new Set(parts)].map((word) => `text:${word}^1`).join(" ");
+    return query.replace(/^(jax|jnp|np)\.(?=\w)/, ""); // which is on every page, and would find them all
+  }
+
+  // Of each page the best sections: the theme prepares all that it is given, which takes longer than finding them.
+  answered(pages) {
+    this.#putFirst(pages);
+    for (const page of pages) {
+      const best = page.filter(({ location }, rank) => rank < SECTIONS || !location.includes("#"));
+      page.splice(0, page.length, ...best);
+    }
   }
 
   // The name that an error misses, as its row in "Then and now" has it.
@@ -43,7 +55,7 @@ export class Find {
   // A name typed in full: its entry in the index of names is the first result, its page the first of the pages. A name
   // that JAX has no more has a row in "Then and now", to which the errors lead that miss it; all others lead to their
   // entry of the dictionary. It gets the best score, too: Enter goes there, and it is shown without unfolding anything.
-  putFirst(pages) {
+  #putFirst(pages) {
     const all = pages.flat();
     const [name, old] = [`#${this.#name}`, `#old-${this.#name}`];
     const ends = this.#words ? [old, this.#entry(all)] : [name, old];

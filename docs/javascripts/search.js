@@ -7,7 +7,7 @@ window.Worker = class extends Worker {
 
   constructor(...given) {
     super(...given);
-    this.addEventListener("message", ({ data }) => data.type === 3 && this.#find?.putFirst(data.data.items));
+    this.addEventListener("message", ({ data }) => data.type === 3 && this.#find?.answered(data.data.items));
   }
 
   postMessage(message) {
