@@ -28,7 +28,7 @@ export class Find {
     this.#words = pasted && new Set(words(message));
     if (pasted) this.#name = this.#missing(message);
     if (pasted) return [...new Set(parts)].map((word) => `text:${word}^1`).join(" ");
-    return query.replace(/^(jax|jnp|np)\.(?=\w)/, ""); // which is on every page, and would find them all
+    return query.replace(/^jax\.(?=\w)/, ""); // which is on every page, and would find them all
   }
 
   // Of each page the best sections: the theme prepares all that it is given, which takes longer than finding them.
