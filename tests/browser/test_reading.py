@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from livepages.page import Block, read_page
 from livepages.project import find_project
@@ -95,6 +95,39 @@ def test_dark_mode_follows_the_system(visit: Open) -> None:
     expect_scheme(page, "slate")
     page.emulate_media(color_scheme="light")
     expect_scheme(page, "default")
+
+
+def test_dark_mode_does_not_wait_for_the_themes_script(visit: Open) -> None:
+    page = visit(VMAP, View("dark", 1280)).page
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/bundle.*.js", hold)
+    with page.expect_request("**/bundle.*.js"):
+        page.reload(wait_until="commit")
+    expect_scheme(page, "slate")
+    held[0].continue_()
+
+
+def test_dark_mode_by_keyboard(visit: Open) -> None:
+    page = visit(VMAP).page
+    page.locator("#__palette_0").focus()
+    for _ in range(2):
+        page.keyboard.press("Enter")
+    expect_scheme(page, "slate")
+    expect(page.locator("#__palette_2")).to_be_focused()
+
+
+def test_the_drawer_of_a_phone_holds_the_pages_once_it_is_open(visit: Open) -> None:
+    page = visit(VMAP, View("light", 390)).page
+    link = page.locator(".md-sidebar--primary").get_by_role("link", name="Pytrees")
+    expect(link).not_to_be_in_viewport()
+    page.locator("label.md-header__button[for=__drawer]").click()
+    expect(link).to_be_in_viewport()
+    link.click()
+    expect(page).to_have_url(re.compile("express/pytrees/"))
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
