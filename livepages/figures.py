@@ -81,8 +81,8 @@ def _themed(svg: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     # As a rule for every element it would be one for the whole page, which is styled anew when it comes.
-    everywhere = r'(<svg\b[^>]*)(>\s*)<defs>\s*<style type="text/css">\*\{(.*?)\}</style>\s*</defs>'
-    svg = re.sub(everywhere, r'\1 style="\3"\2', svg, count=1)
+    svg = re.sub(r'<defs>\s*<style type="text/css">\*\{[^}]*\}</style>\s*</defs>', "", svg)
+    svg = svg.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
     svg = svg.replace(_TEXT, "var(--live-figure-text, currentColor)")
     svg = svg.replace(_LINE, "var(--live-figure-line, currentColor)")
     for number, color in enumerate(CYCLE):
