@@ -26,9 +26,9 @@ export class Find {
     const parts = message.split(this.#separator).flatMap(words);
     const pasted = !/^[\w.]+$/.test(query) && (parts.length > 3 || /(Error|Exception|Warning)\b/.test(query));
     this.#words = pasted && new Set(words(message));
-    if (pasted) this.#name = this.#missing(message);
-    if (pasted) return [...new Set(parts)].map((word) => `text:${word}^1`).join(" ");
-    return query.replace(/^jax\.(?=\w)/, ""); // which is on every page, and would find them all
+    if (!pasted) return query.replace(/^jax\.(?=\w)/, ""); // which is on every page, and would find them all
+    this.#name = this.#missing(message);
+    return [...new Set(parts)].map((word) => `text:${word}^1`).join(" ");
   }
 
   // Of each page the best sections: the theme prepares all that it is given, which takes longer than finding them.

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, Route
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1/"  # that the site is built for
@@ -80,6 +80,17 @@ def urls(folder: Path) -> list[str]:
     """Every page of a built site, as its address below the root."""
     files = (file.relative_to(folder).as_posix() for file in folder.rglob("*.html"))
     return sorted(name.removesuffix("index.html") for name in files)
+
+
+def hold(page: Page, address: str) -> list[Route]:
+    """Keep a page waiting for what has this address; gives the requests for it, which go on with `continue_`."""
+    held: list[Route] = []
+
+    def keep(route: Route) -> None:
+        held.append(route)
+
+    page.route(address, keep)
+    return held
 
 
 @cache

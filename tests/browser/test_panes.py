@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from playwright.sync_api import Locator, Route, expect
+from playwright.sync_api import Locator, expect
 
-from tests.browser.reader import View, Visit
+from tests.browser.reader import View, Visit, hold
 
 URL = "compile/read-the-compiler/"
 EXPRESSION = "jnp.exp(x)"
@@ -41,12 +41,7 @@ def test_pointing_lights_up_and_choosing_stays(visit: Callable[..., Visit]) -> N
 
 def test_what_is_pointed_at_before_the_script_is_there_lights_up_with_it(visit: Callable[..., Visit]) -> None:
     page = visit(URL, View("light", 1280)).page
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/panes.js", hold)
+    held = hold(page, "**/panes.js")
     with page.expect_request("**/panes.js"):
         page.reload()
         panes = page.locator(".live-panes").first

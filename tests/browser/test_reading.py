@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, expect
 
 from livepages.page import Block, read_page
 from livepages.project import find_project
-from tests.browser.reader import View, Visit
+from tests.browser.reader import View, Visit, hold
 
 Open = Callable[..., Visit]
 PROJECT = find_project(Path(__file__))
@@ -99,12 +99,7 @@ def test_dark_mode_follows_the_system(visit: Open) -> None:
 
 def test_dark_mode_does_not_wait_for_the_themes_script(visit: Open) -> None:
     page = visit(VMAP, View("dark", 1280)).page
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        held.append(route)
-
-    page.route("**/bundle.*.js", hold)
+    held = hold(page, "**/bundle.*.js")
     with page.expect_request("**/bundle.*.js"):
         page.reload(wait_until="commit")
     expect_scheme(page, "slate")
