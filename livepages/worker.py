@@ -247,6 +247,18 @@ def serve() -> None:
     def tell(**event: Any) -> None:
         os.write(say, json.dumps(event).encode() + b"\n")
 
+    def become_page(job: dict[str, Any]) -> NoReturn:
+        os.setsid()
+        # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
+        tell(folder=job["folder"], pid=os.getpid())
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for fd in (say, woken, wake):  # the server's own
+            os.close(fd)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        _run_and_leave(job)
+
     # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -276,23 +288,11 @@ def serve() -> None:
                 figures.preload()
             pid = os.fork()
             if pid == 0:
-                _become_page(job, [say, woken, wake])
+                become_page(job)
             running[pid] = job["folder"]
-            tell(folder=job["folder"], pid=pid)
     for pid in running:
+        os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
         _end_group(pid)
-
-
-def _become_page(job: dict[str, Any], private: list[int]) -> NoReturn:
-    """Go on as the process of a page, without what is the server's own."""
-    os.setsid()
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for fd in private:
-        os.close(fd)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    _run_and_leave(job)
 
 
 def _end_group(pid: int) -> None:

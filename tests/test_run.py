@@ -154,6 +154,19 @@ def test_a_page_that_is_stopped_ends_with_its_process(site: Site, runner: Runner
 
 
 @LINUX
+def test_a_page_that_is_stopped_while_its_process_begins_ends_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = "import os, time\nsetsid = os.setsid\nos.setsid = lambda: (time.sleep(0.5), setsid())\n"
+    monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
+    runner = Runner()
+    (running,) = runner.start(site.project, [Task(site.page("while True: pass"))])
+    time.sleep(0.1)
+    running.stop()
+    with pytest.raises(CancelledError):
+        running.future.result(30)
+    runner.close()
+
+
+@LINUX
 def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_with_the_runner(site: Site) -> None:
     endless = [site.page("import os\nprint(os.getpid())", "while True: pass", name=name) for name in ("a", "b")]
     runner = Runner(1)
