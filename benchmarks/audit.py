@@ -3,8 +3,8 @@
     python -m benchmarks.audit [--runs 5] [--page express/vmap/]...
 
 Every page: requests to other hosts, axe in all views, bytes of the first load. Search: the time to show what a query
-finds. Lighthouse (mobile, the median of the runs) for a few pages, if Node is there. The table goes to the terminal
-and to ``benchmarks/audit.md``; the exit status is 1 if a bar is missed.
+finds. Lighthouse (mobile) on every page, if Node is there: a page that misses a bar at first is run again, and the
+median counts. The table goes to the terminal and to ``benchmarks/audit.md``; the exit status is 1 if a bar is missed.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from tests.browser import reader
 from tests.browser.reader import CHROMIUM, FLAGS, VIEWS, Visit
 
 LIGHTHOUSE = "lighthouse@12.8.2"  # the last that runs on Node 20
-PAGES = ("", "express/vmap/", "build/diffusion/")  # the first, a page of text, and one of many figures
+SCORES = {"performance": 95, "accessibility": 100, "best-practices": 100, "seo": 100}  # of 100, and the bar of each
 QUERIES = (
     *("jax.vmap", "jit", "grad", "at", "block_until_ready", "scan", "cond", "while_loop", "fori_loop", "random.split"),
     *("key", "PRNGKey", "tree.map", "static_argnums", "donate_argnums", "shard_map", "NamedSharding", "make_mesh"),
@@ -78,18 +79,27 @@ def pages(browser: Browser, base: str, urls: list[str]) -> Iterator[Line]:
         yield Line(f"first load, {what}, at most", f"/{url}", measured, bar, largest <= limit)
 
 
-def axe(browser: Browser, base: str, urls: list[str]) -> Line:
-    """Every page in every view; what is found goes to the terminal."""
-    count = 0
-    for url in urls:
-        for view in VIEWS:
-            seen = Visit(view.open(browser), base).go(url)
-            found = seen.violations()
-            seen.page.context.close()
-            count += len(found)
-            if found:
-                print(f"/{url} in {view}:", *found, sep="\n", file=sys.stderr)
-    return Line("axe violations", f"{len(urls)} pages, {len(VIEWS)} views", str(count), "0", count == 0)
+def axe(base: str, urls: list[str]) -> Line:
+    """Every page in every view, some side by side; what is found goes to the terminal."""
+    side_by_side = os.cpu_count() or 1
+
+    def count(urls: list[str]) -> int:
+        total = 0
+        with sync_playwright() as playwright:
+            browser = reader.launch(playwright)
+            for url in urls:
+                for view in VIEWS:
+                    seen = Visit(view.open(browser), base).go(url)
+                    found = seen.violations()
+                    seen.page.context.close()
+                    total += len(found)
+                    if found:
+                        print(f"/{url} in {view}:", *found, sep="\n", file=sys.stderr)
+        return total
+
+    with ThreadPoolExecutor(side_by_side) as pool:
+        total = sum(pool.map(count, [urls[n::side_by_side] for n in range(side_by_side)]))
+    return Line("axe violations", f"{len(urls)} pages, {len(VIEWS)} views", str(total), "0", total == 0)
 
 
 def search(browser: Browser, base: str) -> Line:
@@ -104,41 +114,61 @@ def search(browser: Browser, base: str) -> Line:
     return Line("search", f"{len(QUERIES)} queries", measured, "p95 ≤ 50 ms", p95 <= 50)
 
 
-def lighthouse(base: str, url: str, runs: int) -> Iterator[Line]:
-    """The scores of a page on a phone."""
-    results = []
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "result.json"
-        command = ["npx", "--yes", LIGHTHOUSE, base + url, "--quiet", "--output=json", f"--output-path={out}"]
-        for _ in range(runs):
-            subprocess.run(
-                [*command, f"--chrome-flags={' '.join(('--headless=new', *FLAGS))}"],
-                env={**os.environ, "CHROME_PATH": str(CHROMIUM)},
-                check=True,
-            )
-            results.append(json.loads(out.read_text()))
-    for name, category in results[0]["categories"].items():
-        score = statistics.median(round(100 * result["categories"][name]["score"]) for result in results)
-        bar = 95 if name == "performance" else 100
-        measured = f"{score:.0f}"
-        if name == "performance":
-            first, largest, blocked = (
-                statistics.median(result["audits"][audit]["numericValue"] for result in results)
-                for audit in ("first-contentful-paint", "largest-contentful-paint", "total-blocking-time")
-            )
-            measured += f" (paint {first:.0f} ms, largest {largest:.0f} ms, blocked {blocked:.0f} ms)"
-        yield Line(f"Lighthouse: {category['title']}", f"/{url}", measured, f"≥ {bar}", score >= bar)
-        for audit in category["auditRefs"]:
-            result = results[0]["audits"][audit["id"]]
-            if audit["weight"] and name != "performance" and (result["score"] or 1) < 1:
-                print(f"/{url}: {result['title']}", file=sys.stderr)
+@dataclass(frozen=True)
+class Result:
+    """What one run of Lighthouse says of a page on a phone."""
+
+    scores: dict[str, int]  # by category, of 100
+    times: dict[str, float]  # milliseconds
+    faults: list[str]
+
+    @classmethod
+    def of_run(cls, address: str) -> "Result":
+        """Run it on the page at an address."""
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "result.json"
+            command = ["npx", "--yes", LIGHTHOUSE, address, "--quiet", "--output=json", f"--output-path={out}"]
+            flags = f"--chrome-flags={' '.join(('--headless=new', *FLAGS))}"
+            subprocess.run([*command, flags], env={**os.environ, "CHROME_PATH": str(CHROMIUM)}, check=True)
+            result = json.loads(out.read_text())
+        audits = result["audits"]
+        times = {
+            "paint": audits["largest-contentful-paint"]["numericValue"],
+            "blocked": audits["total-blocking-time"]["numericValue"],
+        }
+        weighed = {
+            ref["id"] for category in result["categories"].values() for ref in category["auditRefs"] if ref["weight"]
+        }
+        faults = [
+            audits[name]["title"]
+            for name in sorted(weighed)
+            if audits[name]["scoreDisplayMode"] == "binary" and not audits[name]["score"]
+        ]
+        return cls({name: round(100 * result["categories"][name]["score"]) for name in SCORES}, times, faults)
+
+
+def lighthouse(base: str, urls: list[str], runs: int) -> Iterator[Line]:
+    """The lowest scores of any page; those of each page go to the terminal."""
+    medians = {}
+    for url in urls:
+        seen = [Result.of_run(base + url)]
+        if any(seen[0].scores[name] < bar for name, bar in SCORES.items()):
+            seen += [Result.of_run(base + url) for _ in range(runs - 1)]
+        medians[url] = {name: statistics.median(one.scores[name] for one in seen) for name in SCORES}
+        times = {name: round(statistics.median(one.times[name] for one in seen)) for name in seen[0].times}
+        print(f"/{url}", [one.scores["performance"] for one in seen], times, *seen[0].faults, file=sys.stderr)
+    for name, bar in SCORES.items():
+        url = min(urls, key=lambda url: medians[url][name])
+        score = medians[url][name]
+        at = f"{len(urls)} pages; lowest: /{url}" if score < 100 else f"{len(urls)} pages"
+        yield Line(f"Lighthouse: {name}", at, f"{score:.0f}", f"≥ {bar}", score >= bar)
 
 
 def main() -> None:
     """Build, serve, look, measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, metavar="N", help="runs of Lighthouse for each page")
-    parser.add_argument("--page", action="append", metavar="URL", help="a page for Lighthouse, below the root")
+    parser.add_argument("--runs", type=int, default=5, metavar="N", help="runs of Lighthouse if the first misses a bar")
+    parser.add_argument("--page", action="append", metavar="URL", help="look at this page alone, and write no table")
     options = parser.parse_args()
     if CHROMIUM is None:
         sys.exit("there is no Chromium: neither chromium, chromium-browser nor google-chrome is a command")
@@ -146,26 +176,27 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         site = Path(folder) / "site"
         reader.build(site)
-        urls = reader.urls(site)
+        urls = options.page or reader.urls(site)
         with reader.serve(site) as base:
             browser = reader.launch(playwright)
             version = browser.version
-            lines += [*pages(browser, base, urls), axe(browser, base, urls), search(browser, base)]
+            lines += [*pages(browser, base, urls), axe(base, urls), search(browser, base)]
             browser.close()
             if shutil.which("npx"):
-                for url in options.page or PAGES:
-                    lines += lighthouse(base, url, options.runs)
+                lines += lighthouse(base, urls, options.runs)
             else:
                 print("Lighthouse was left out: there is no Node (npx)", file=sys.stderr)
     head = (
         "# What readers get\n\n"
         f"The site of {len(urls)} pages in Chromium {version.partition('.')[0]}; {os.cpu_count()} cores, "
-        f"{platform.system()}. Lighthouse on a phone, the median of {options.runs} runs. Made by `make audit`.\n\n"
+        f"{platform.system()}. Lighthouse on a phone: one run, or the median of {options.runs} if it missed a bar. "
+        "Made by `make audit`.\n\n"
         "| what | where | measured | bar | clears it |\n|---|---|---|---|---|\n"
     )
     report = head + "\n".join(map(str, lines)) + "\n"
     print(report)
-    (Path(__file__).parent / "audit.md").write_text(report, encoding="utf-8")
+    if not options.page:
+        (Path(__file__).parent / "audit.md").write_text(report, encoding="utf-8")
     sys.exit(not all(line.clears for line in lines))
 
 
