@@ -42,7 +42,7 @@ test: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/livepages check
-	$(BIN)/pytest -n auto tests
+	$(BIN)/pytest -n auto --dist worksteal tests
 	$(BIN)/pytest docs
 	$(BIN)/mkdocs build --strict
 

@@ -1,4 +1,4 @@
-"""Links from the names in shown code to their reference: in the blocks of a page, and in the code of its text."""
+"""The links of a page: from the names in its code to their reference, and what the theme makes of all others."""
 
 import html
 import re
@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
@@ -20,7 +21,24 @@ _PIECE = re.compile(r"<(?P<tag>\w+)[^>]*>|</\w+>|&#?\w+;|[^<&]+|&")
 _NOT_IN = ("a", "h1", "h2", "h3", "h4", "h5", "h6", "pre")
 
 
-class Links(Treeprocessor):
+class PageLinks(Treeprocessor):
+    """Has the theme show what is behind a link to another page when it is pointed at.
+
+    The theme can do so for all links, and shows the titles of headings' links as well, but each takes time when a page
+    arrives, which on a phone is long.
+    """
+
+    def run(self, root: Element) -> None:
+        """Mark them; links must not have been resolved yet."""
+        for link in root.iter("a"):
+            to = urlsplit(link.get("href", ""))
+            if link.get("class") == "headerlink" and "title" in link.attrib:
+                link.set("aria-label", link.attrib.pop("title"))
+            elif not to.scheme and to.path.endswith(".md"):
+                link.set("data-preview", "")
+
+
+class NameLinks(Treeprocessor):
     """Links names once the page is a tree in which highlighted blocks are stashed HTML."""
 
     def __init__(self, md: Markdown, shown: Callable[[], tuple[Page | None, Inventory]]) -> None:

@@ -191,6 +191,13 @@ def show(site: Site) -> Iterator[Callable[[str], str]]:
     use(None)
 
 
+def test_links_to_other_pages_have_a_preview_and_those_of_headings_no_tooltip(show: Callable[[str], str]) -> None:
+    to = ("two.md", "more/two.md#part", "#one", "https://example.org/two.md?x=md", "two.py")
+    got = show("# One\n\n" + "\n".join(f"- [to]({address})" for address in to))
+    assert re.findall('<a data-preview="" href="(.*?)">', got) == list(to[:2])
+    assert got.count("data-preview") == 2
+
+
 def test_pages_show_links_in_blocks_and_text_but_not_in_headings_links_or_output(
     show: Callable[[str], str], site: Site
 ) -> None:

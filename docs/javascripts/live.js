@@ -1,5 +1,6 @@
 // What the theme's own script leaves out. It runs once: the theme replaces pages in place (instant navigation), and
-// sets code up as it comes into view.
+// sets code up as it comes into view. It runs before the theme's: while that waits for a script, its map of the site
+// arrives, which it then reads again for every link that has a preview.
 
 // A region that scrolls must be reachable with the keyboard: the theme sees to it only sideways, and only with a mouse.
 const reach = (region) => {
@@ -22,11 +23,6 @@ new MutationObserver((changes) => {
   }
 }).observe(document.body, { attributeFilter: ["tabindex"], childList: true, subtree: true });
 
-document$.subscribe(() => {
-  sizes.disconnect();
-  document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
-});
-
 // What only some pages need comes when it is about to be seen.
 const own = document.currentScript.src;
 const near = new IntersectionObserver(
@@ -36,11 +32,6 @@ const near = new IntersectionObserver(
   },
   { rootMargin: "50%" },
 );
-document$.subscribe(() => {
-  near.disconnect();
-  document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
-});
-
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -49,5 +40,13 @@ const open = () => {
   folded.open = true;
   target.scrollIntoView();
 };
-document$.subscribe(open);
 addEventListener("hashchange", open);
+
+const arrived = () => {
+  sizes.disconnect();
+  document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
+  near.disconnect();
+  document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
+  open();
+};
+addEventListener("DOMContentLoaded", () => document$.subscribe(arrived));

@@ -1,5 +1,6 @@
 """What holds for every page of the built site, in a real browser."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def test_a_page_is_light_fits_and_is_open_to_all(url: str, view: View, visit: Ca
     for width in (320, 390, 768):
         seen.page.set_viewport_size({"width": width, "height": 800})
         assert seen.page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(folder: Path) -> None:
+    """Both made phones slow: what a script after it holds up, and a tooltip for each link."""
+    for file in folder.rglob("*.html"):
+        text = file.read_text(encoding="utf-8")
+        assert "/bundle." in re.findall('<script src="(.*?)"', text)[-1]
+        links = re.findall('<a [^>]*class="headerlink"[^>]*>', text)
+        assert not [link for link in links if "title=" in link]
+    assert 'aria-label="Link to this section"' in (folder / "express/vmap/index.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("url", PAGES)
