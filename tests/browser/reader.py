@@ -215,6 +215,8 @@ class Visit:
         page.set_viewport_size({"width": before["width"], "height": height})
         page.locator("pre:not(:has(> nav)) > code").last.wait_for(state="detached")
         page.set_viewport_size(before)
+        # The table of contents has followed; where it then stops, part of a link may be out of sight, and so too small.
+        page.evaluate("document.querySelectorAll('.md-sidebar__scrollwrap').forEach(side => side.scrollTo(0, 0))")
 
     def violations(self) -> list[str]:
         """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why."""
