@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
-from markdown.util import HTML_PLACEHOLDER_RE
+from markdown.util import AMP_SUBSTITUTE, HTML_PLACEHOLDER_RE
 
 from livepages.names import Inventory, PageNames, Use
 from livepages.page import Page
@@ -21,15 +21,20 @@ _PIECE = re.compile(r"<(?P<tag>\w+)[^>]*>|</\w+>|&#?\w+;|[^<&]+|&")
 _NOT_IN = ("a", "h1", "h2", "h3", "h4", "h5", "h6", "pre")
 
 
-class PageLinks(Treeprocessor):
-    """Has the theme show what is behind a link to another page when it is pointed at.
+class Hints(Treeprocessor):
+    """Has the theme show something where a reader points only where it helps.
 
-    The theme can do so for all links, and shows the titles of headings' links as well, but each takes time when a page
-    arrives, which on a phone is long.
+    That is what a link to another page leads to, and a word's explanation, except under a heading that is this word.
+    The theme can do so for all links and titles, but each takes time when a page arrives, which on a phone is long.
     """
 
     def run(self, root: Element) -> None:
-        """Mark them; links must not have been resolved yet."""
+        """Mark links, which must not have been resolved yet, and leave out what needs no hint."""
+        sign = f"{AMP_SUBSTITUTE}para;"  # of a heading's link to itself
+        headings = {"".join(heading.itertext()).removesuffix(sign).casefold() for heading in root.iter("h2")}
+        for word in [*root.iter("abbr")]:
+            if "".join(word.itertext()).casefold() in headings:
+                word.tag, word.attrib = "span", {}
         for link in root.iter("a"):
             to = urlsplit(link.get("href", ""))
             if link.get("class") == "headerlink" and "title" in link.attrib:

@@ -19,7 +19,7 @@ from markdown.treeprocessors import Treeprocessor
 from livepages import render, status
 from livepages.build import Build, in_use, versions
 from livepages.engine import Engine
-from livepages.links import NameLinks, PageLinks
+from livepages.links import Hints, NameLinks
 from livepages.names import Inventory
 from livepages.outcome import Failure
 from livepages.page import Block, Page
@@ -70,7 +70,7 @@ class LivePagesExtension(Extension):
         # After the table of contents (5) has converted the headings, each like a page of its own.
         md.treeprocessors.register(_Whole(show), "livepages", -10)
         # And before MkDocs resolves links (0).
-        md.treeprocessors.register(PageLinks(md), "livepages-links", 3)
+        md.treeprocessors.register(Hints(md), "livepages-hints", 3)
         md.treeprocessors.register(NameLinks(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)

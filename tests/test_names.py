@@ -184,11 +184,17 @@ def show(site: Site) -> Iterator[Callable[[str], str]]:
         build.begin(lambda pages: None, lambda page, run: None)
         use(build)
         names = ["highlight", "inlinehilite", "superfences", "tabbed"]
-        extensions = ["tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
-        return markdown.markdown(text, extensions=extensions)
+        extensions = ["abbr", "tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
+        return markdown.markdown(text, extensions=extensions, extension_configs={"toc": {"permalink": True}})
 
     yield show
     use(None)
+
+
+def test_a_word_is_not_explained_under_its_own_heading(show: Callable[[str], str]) -> None:
+    words = "*[Leaf]: Its end.\n*[Pytree]: A tree.\n*[trees]: Many.\n"
+    got = show(f"# One\n\n{words}\n## Pytree\n\nPytree, Leaf, trees.\n\n## Leaf or trees\n")
+    assert re.findall('<abbr title="(.*?)">(.*?)</abbr>', got) == [("Its end.", "Leaf"), ("Many.", "trees")] * 2
 
 
 def test_links_to_other_pages_have_a_preview_and_those_of_headings_no_tooltip(show: Callable[[str], str]) -> None:
