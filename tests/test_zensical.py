@@ -1,13 +1,15 @@
 """The Markdown extensions are enough for Zensical, which runs no MkDocs plugin: same sources, same outputs."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.conftest import Site
 
 CONFIG = """\
 site_name: Course
-theme: {name: material}
+theme: {name: material, custom_dir: overrides}
 plugins: [search, livepages]
 markdown_extensions: [attr_list, md_in_html, pymdownx.highlight, pymdownx.superfences, livepages, livepages.mathml]
 nav:
@@ -17,7 +19,8 @@ nav:
 
 
 def build(site: Site, code: str) -> subprocess.CompletedProcess[str]:
-    """Zensical's build of a site with a page of one block."""
+    """Zensical's build of a site with a page of one block, in the templates of this one."""
+    shutil.copytree(Path(__file__).parents[1] / "overrides", site.root / "overrides")
     site.write("mkdocs.yml", CONFIG)
     site.write("docs/index.md", "# Home\n\nText.\n")
     site.write("docs/one.md", f"# One\n\n```python\n{code}\n```\n")
