@@ -202,6 +202,7 @@ def test_links_to_other_pages_have_a_preview_and_those_of_headings_no_tooltip(sh
     got = show("# One\n\n" + "\n".join(f"- [to]({address})" for address in to))
     assert re.findall('<a data-preview="" href="(.*?)">', got) == list(to[:2])
     assert got.count("data-preview") == 2
+    assert '<a aria-label="Permanent link" class="headerlink"' in got and "title=" not in got
 
 
 def test_pages_show_links_in_blocks_and_text_but_not_in_headings_links_or_output(

@@ -32,6 +32,7 @@ const near = new IntersectionObserver(
   },
   { rootMargin: "50%" },
 );
+
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
