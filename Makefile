@@ -38,13 +38,7 @@ site: $(READY)
 	$(BIN)/mkdocs build --strict
 
 test: $(READY)
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/livepages check
-	$(BIN)/pytest -n auto --dist worksteal tests
-	$(BIN)/pytest docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python -m tests
 
 record: $(READY)
 	$(BIN)/livepages record --host $(HOST)

@@ -16,7 +16,7 @@ from livepages.project import Project
 from livepages.run import Runner, Running, Task
 
 # What an outcome depends on.
-_ROOMS = ("capture", "dependencies", "figures", "jaxhost", "outcome", "processes", "run", "worker")
+_ROOMS = ("capture", "dependencies", "figures", "jaxhost", "load", "outcome", "processes", "run", "worker")
 
 
 class Engine:
@@ -41,13 +41,19 @@ class Engine:
                 failed.append(Failure(error.page, error.line, error.line, error.message))
         return pages, failed
 
-    def kept(self, pages: Iterable[Page]) -> dict[Path, Run]:
-        """The runs that the cache holds and that nothing has made stale."""
+    def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:
+        """The runs that the cache holds and that nothing has made stale.
+
+        Args:
+            pages: the pages.
+            failed: whether to give runs with a failure too. They are for whoever reports on a run that has just been
+                made; to run such a page again may give something else.
+        """
         host = _host(self.project)
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
-            if entry and _still(entry["files"], entry["versions"]):
+            if entry and (failed or not entry["failed"]) and _still(entry["files"], entry["versions"]):
                 found[page.path] = Run.from_json(entry["run"])
         return found
 
@@ -57,7 +63,7 @@ class Engine:
         done: Callable[[Page, Run], None] = lambda page, run: None,
         counts: Mapping[Path, int] | None = None,
     ) -> dict[Path, Run]:
-        """Run pages now, whatever the cache holds, and keep the runs that have no failure.
+        """Run pages now, whatever the cache holds, and keep their runs.
 
         Args:
             pages: the pages.
@@ -90,13 +96,15 @@ class Engine:
             prune(self.project.cache / "compiled")
 
     def _keeper(self) -> Callable[[Page, Run], None]:
-        """What keeps the runs that begin now, those without a failure."""
+        """What keeps the runs that begin now."""
         host, began = _host(self.project), time.time()
 
         def keep(page: Page, run: Run) -> None:
             files = {name: content(Path(name)) for name in run.files}
-            if len(run.outcomes) == len(page.program) and not failures(page, run) and not touched(files, began):
-                entry = {"run": run.to_json(), "files": files, "versions": distributions.versions(run.modules)}
+            if len(run.outcomes) == len(page.program) and not touched(files, began):
+                versions = distributions.versions(run.modules)
+                failed = bool(failures(page, run))
+                entry = {"run": run.to_json(), "files": files, "versions": versions, "failed": failed}
                 self._cache.put(_key(page, host), entry)
                 self._has_kept = True
 
@@ -120,7 +128,8 @@ def _engine() -> str:
 
 
 def _key(page: Page, host: str) -> str:
-    return hashlib.sha256("\0".join((page.name, page.key, host, *_skips(page))).encode()).hexdigest()
+    parts = (page.name, page.key, host, f"alone: {page.settings.alone}", *_skips(page))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _still(files: dict[str, str | None], versions: dict[str, str | None]) -> bool:

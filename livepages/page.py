@@ -45,6 +45,7 @@ class Settings:
     x64: bool = False
     needs: str = ""
     timeout: float = 0.0
+    alone: bool = False  # the page measures time: it runs while no other page does
     jax: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -238,9 +239,10 @@ def _settings(front: tuple[str, ...], name: str) -> tuple[Settings, dict[str, ob
         line = next((n for n, text in enumerate(front, 1) if text.startswith(f"{key}:")), 1)
         return PageError(name, line, f"{key}: {meta[key]!r} is not {wanted}")
 
-    given = {key: meta[key] for key in ("devices", "x64", "needs", "timeout", "jax") if key in meta}
-    if not isinstance(given.get("x64", False), bool):
-        raise refuse("x64", "true or false")
+    given = {key: meta[key] for key in ("devices", "x64", "needs", "timeout", "alone", "jax") if key in meta}
+    for key in ("x64", "alone"):
+        if not isinstance(given.get(key, False), bool):
+            raise refuse(key, "true or false")
     if type(given.get("devices", 1)) is not int or not 1 <= given.get("devices", 1) <= 512:
         raise refuse("devices", "a whole number from 1 to 512")
     if not NEEDS.fullmatch(str(given.get("needs", "cpu"))):

@@ -1,13 +1,15 @@
 """The door for pytest: pages are files, blocks are items, and a failure points at the Markdown line.
 
-A page runs once, in a process of its own, up to the last block that is selected; pages run side by side, as many as
-there are cores, from the moment the first item starts. Use ``--dist loadfile`` with pytest-xdist: a page whose blocks
-go to several of its processes runs once in each.
+A page runs once, in a process of its own, up to the last block that is selected, unless the cache holds its run. Pages
+run side by side, as many as there are cores, from the moment the first item starts; those that measure time come last.
+Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of its processes runs once in each.
 """
 
 import threading
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from pytest_codeblocks.plugin import TestBlock
 
 from livepages import marks
 from livepages.engine import Engine
-from livepages.outcome import Failure, Run, judge
+from livepages.outcome import Failure, Run, count, judge
 from livepages.page import Block, Page, PageError, read_page
 from livepages.project import Project, ProjectError, find_project
 from livepages.records import Records, mismatch
@@ -25,6 +27,23 @@ _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 
 class BlockError(Exception):
     """A block that did not do what its page says."""
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A failure as pytest shows one: whole, and its first line in the summary."""
+
+    text: str
+
+    @property
+    def reprcrash(self) -> SimpleNamespace:
+        return SimpleNamespace(message=self.text)
+
+    def toterminal(self, writer: Any) -> None:
+        writer.line(self.text)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,6 +58,11 @@ def pytest_collect_file(
     return [PageFile.from_parent(parent, path=file_path)]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages that measure time run last, so their items are asked last."""
+    items.sort(key=lambda item: isinstance(item, BlockItem) and item.page.settings.alone)
+
+
 def _project_of(file: Path) -> Project | None:
     try:
         project = find_project(file)
@@ -51,7 +75,7 @@ class PageFile(pytest.File):
     """One page."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """An item for each block that runs; a page that cannot be read is an error here."""
+        """An item for each block that runs; for a page that cannot be read, one that says so."""
         project = _project_of(self.path)
         assert project is not None
         try:
@@ -59,7 +83,32 @@ class PageFile(pytest.File):
             for number, block in enumerate(page.program):
                 yield BlockItem.of(self, project, page, number, block)
         except PageError as error:
-            raise self.CollectError(str(error)) from None
+            yield UnreadableItem.of(self, error)
+
+
+class UnreadableItem(pytest.Item):
+    """A page that cannot be read; an error of collection would keep the other pages from being tested."""
+
+    error: PageError
+
+    @classmethod
+    def of(cls, parent: PageFile, error: PageError) -> "UnreadableItem":
+        """The item for what is wrong with a page."""
+        item: UnreadableItem = cls.from_parent(parent, name=f"line {error.line}")
+        item.error = error
+        return item
+
+    def runtest(self) -> None:
+        """Fail."""
+        raise self.error
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
+        """The failure as page and line, and what is wrong there."""
+        return _Told(str(excinfo.value))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the fault is; pytest counts lines from 0."""
+        return self.path, self.error.line - 1, f"{self.error.page}:{self.error.line}"
 
 
 class BlockItem(TestBlock):
@@ -98,7 +147,7 @@ class BlockItem(TestBlock):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""
         if isinstance(excinfo.value, BlockError):
-            return str(excinfo.value)
+            return _Told(str(excinfo.value))
         return pytest.Item.repr_failure(self, excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -111,8 +160,9 @@ class BlockItem(TestBlock):
 
 
 class _Runs:
-    """The runs of all selected pages of a project: begun together in the background, or, in one of several processes of
-    pytest-xdist, each when it is asked for, as no process knows which pages the others get."""
+    """The runs of all selected pages of a project: those that the cache holds, and the others, begun together in the
+    background, or, in one of several processes of pytest-xdist, each when it is asked for, as no process knows which
+    pages the others get."""
 
     def __init__(self, session: pytest.Session, project: Project) -> None:
         self._engine = Engine(project)
@@ -124,20 +174,29 @@ class _Runs:
             if isinstance(item, BlockItem) and item.project == project:
                 self._pages[item.path] = item.page
                 self._counts[item.path] = max(self._counts.get(item.path, 0), item.number + 1)
-        self._runs: dict[Path, Run] = {}
-        self._ready = {path: threading.Event() for path in self._pages}
+        self._runs = self._engine.kept(self._pages.values())
+        stale = [path for path in self._pages if path not in self._runs]
+        if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+            alone = sum(self._pages[path].settings.alone for path in stale)
+            reporter.ensure_newline()
+            reporter.write_line(
+                f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "
+                f"{len(self._runs)} unchanged"
+            )
+        self._ready = {path: threading.Event() for path in stale}
         self._error: BaseException | None = None
         self._one_by_one = hasattr(session.config, "workerinput")
-        if not self._one_by_one:
-            threading.Thread(target=self._run, args=[self._pages], name="livepages-pytest", daemon=True).start()
+        if stale and not self._one_by_one:
+            threading.Thread(target=self._run, args=[stale], name="livepages-pytest", daemon=True).start()
 
     def of(self, page: Page) -> Run:
         """The run of a page, waited for."""
-        if self._one_by_one and page.path not in self._runs:
-            self._run([page.path])
-        self._ready[page.path].wait()
-        if page.path not in self._runs and self._error:
-            raise self._error
+        if page.path not in self._runs:
+            if self._one_by_one:
+                self._run([page.path])
+            self._ready[page.path].wait()
+            if page.path not in self._runs and self._error:
+                raise self._error
         return self._runs[page.path]
 
     def _run(self, paths: Iterable[Path]) -> None:

@@ -1,6 +1,7 @@
 """Pages to outcomes: a fresh process for each page, several at a time, none of which can harm the build."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -16,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from livepages.capture import OUTPUT_LIMIT
+from livepages.load import IdleClock
 from livepages.outcome import Outcome, Run, judge
 from livepages.page import Page
 from livepages.processes import CAN_FORK, Process, Server, Spawned, WorkerError
 from livepages.project import Project
+
+START_LIMIT = 120.0  # seconds until a page's process must have begun its first block
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Runner:
 
         Args:
             project: the site the pages belong to.
-            tasks: the pages; those with the most blocks are begun first.
+            tasks: the pages; those with the most blocks are begun first, those that run alone last.
             done: called in this thread as soon as a page is finished.
 
         Raises:
@@ -119,14 +123,19 @@ class Runner:
     def start(self, project: Project, tasks: Iterable[Task]) -> list[Running]:
         """Begin to run each task's page, as `run` does, and return at once.
 
-        The pages take turns with one another, not with those that an earlier call began: one that never ends keeps
-        none from running that comes later.
+        The pages share the cores with one another, not with those that an earlier call began: a page that never ends
+        keeps no later one from running. Pages that measure time come after the others, one by one, and wait until no
+        page of the project runs in any process.
         """
         started = [Running(task) for task in sorted(tasks, key=lambda task: -len(task.page.program))]
+        self._running.update(started)
+        together = [running for running in started if not running.task.page.settings.alone]
+        alone = [running for running in started if running.task.page.settings.alone]
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="livepages")
-        for running in started:
-            self._running.add(running)
+        for running in together:
             pool.submit(self._run, project, running)
+        if alone:
+            pool.submit(self._run_alone, project, alone, together)
         pool.shutdown(wait=False)
         return started
 
@@ -147,6 +156,11 @@ class Runner:
                 self._server.close()
                 self._server = None
 
+    def _run_alone(self, project: Project, alone: list[Running], together: list[Running]) -> None:
+        wait([running.future for running in together])
+        for running in alone:
+            self._run(project, running)
+
     def _run(self, project: Project, running: Running) -> None:
         if running.future.set_running_or_notify_cancel():
             try:
@@ -158,11 +172,12 @@ class Runner:
     def _outcome(self, project: Project, running: Running) -> Run:
         folder = Path(tempfile.mkdtemp(prefix="livepages-"))
         try:
-            process = self._start(_job(running.task, folder, project))
-            try:
-                status, fault = _watch(process, folder, _limits(project, running.task.page), running)
-            finally:
-                process.kill()
+            with _turn(project, running):
+                process = self._start(_job(running.task, folder, project))
+                try:
+                    status, fault = _watch(process, folder, _limits(project, running.task.page), running)
+                finally:
+                    process.kill()
             return _collect(running, folder, status, fault)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -177,6 +192,26 @@ class Runner:
         if self._server is None or not self._server.alive:
             self._server = Server()
         return self._server
+
+
+@contextlib.contextmanager
+def _turn(project: Project, running: Running) -> Iterator[None]:
+    """Waits until the page may run: one that measures time alone, any other beside its like, in whatever process.
+
+    Raises:
+        CancelledError: nobody wants to know any more.
+    """
+    project.cache.mkdir(parents=True, exist_ok=True)
+    kind = fcntl.LOCK_EX if running.task.page.settings.alone else fcntl.LOCK_SH
+    with (project.cache / "running.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, kind | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if running.stopped.wait(0.05):
+                    raise CancelledError from None
+        yield
 
 
 def _limits(project: Project, page: Page) -> list[float]:
@@ -221,7 +256,7 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
     Raises:
         CancelledError: nobody wants to know any more.
     """
-    begun, since, offset = -1, time.monotonic(), 0
+    begun, clock, offset = -1, IdleClock(), 0
     while True:
         status = process.wait(0.05)
         if running.stopped.is_set():
@@ -231,10 +266,10 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
             return status, ""
         block, at = running.notes.under_way
         if block != begun:
-            begun, since, offset = block, time.monotonic(), at
-        limit = limits[begun] if 0 <= begun < len(limits) else max(limits, default=60.0)
-        if time.monotonic() - since > limit:
-            return None, f"ran longer than {limit:g} s"
+            begun, clock, offset = block, IdleClock(), at
+        limit = limits[begun] if begun >= 0 else START_LIMIT
+        if clock.seconds() > limit:
+            return None, f"ran longer than {limit:g} s: stopped after {clock}"
         if _size(folder / "output") - offset > 2 * OUTPUT_LIMIT:
             return None, f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
 

@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 from livepages import figures, jaxhost
 from livepages.capture import Capture, streams
 from livepages.dependencies import Dependencies, is_local
+from livepages.load import IdleClock
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -216,11 +217,12 @@ def _draw(program: Program, root: str) -> dict[str, Any]:
 
 def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
     """The threads that keep a script from ending, after a second's grace, and the block that began each."""
-    patience = time.monotonic() + 1.0
-    for thread in started:
-        if thread.is_alive() and not thread.daemon:
-            thread.join(max(0.0, patience - time.monotonic()))
-    return [(thread, number) for thread, number in started.items() if thread.is_alive() and not thread.daemon]
+    clock = IdleClock()
+    running = [thread for thread in started if not thread.daemon]
+    while running and clock.seconds() < 1.0:
+        running[0].join(0.02)
+        running = [thread for thread in running if thread.is_alive()]
+    return [(thread, started[thread]) for thread in running]
 
 
 def _last_to_live() -> None:

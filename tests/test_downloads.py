@@ -3,7 +3,6 @@
 import importlib.metadata
 import re
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,28 +10,12 @@ import pytest
 from packaging.requirements import Requirement
 
 from livepages.course import read_course
-from livepages.engine import Engine
-from livepages.outcome import Run
-from livepages.page import Page
 from livepages.project import find_project
 from livepages.publish import programs
-from tests.conftest import Reader
+from tests.conftest import Course, Proofs, Reader
 
 PROJECT = find_project(Path(__file__))
 PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if "```python" in path.read_text()]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    engine = Engine(PROJECT)
-    yield engine
-    engine.close()
-
-
-def ran(engine: Engine, path: Path) -> tuple[Page, Run]:
-    (page,), _ = engine.read([path])
-    runs = engine.kept([page]) or engine.run([page])
-    return page, runs[path]
 
 
 @cache
@@ -63,12 +46,21 @@ def told(output: str) -> str:
 
 @pytest.mark.parametrize("ending", ["py", "ipynb"])
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_reader_can_run_it(engine: Engine, reader: Reader, path: Path, ending: str) -> None:
-    page, run = ran(engine, path)
+def test_a_reader_can_run_it(course: Course, reader: Reader, proofs: Proofs, path: Path, ending: str) -> None:
+    page, run = course.ran(path)
     text = programs(page, run, PROJECT, "", str)[ending]
+    wanted = {
+        block.line: told(outcome.stdout)
+        for block, outcome in zip(page.program, run.outcomes, strict=True)
+        # A notebook also writes values, and has other names for its own modules.
+        if ending == "py" and not block.options.volatile and not outcome.skipped
+    }
+    rests_on = (text, str(wanted), *absent(text), Path(__file__).read_text(), reader.source)
+    if proofs.known(*rests_on):
+        return
     status, out, err = reader.run(f"{path.stem}.{ending}", text, absent(text))
     assert status == 0, out[-2000:] + err[-4000:]
-    lines = set(told(out).split("\n"))  # a notebook also writes values, and has other names for its own modules
-    for block, outcome in zip(page.program, run.outcomes, strict=True):
-        if ending == "py" and not block.options.volatile and not outcome.skipped:
-            assert set(told(outcome.stdout).split("\n")) <= lines, block.line
+    lines = set(told(out).split("\n"))
+    for line, output in wanted.items():
+        assert set(output.split("\n")) <= lines, line
+    proofs.keep(*rests_on)

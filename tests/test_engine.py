@@ -112,9 +112,16 @@ def test_what_marks_skip_is_covered(site: Site, page: Path, monkeypatch: pytest.
     assert not kept(site, page)
 
 
-def test_a_page_with_a_failure_is_not_kept(site: Site) -> None:
-    page, _ = site.run("1 / 0")
+def test_a_page_with_a_failure_runs_again_but_its_run_can_be_reported(site: Site) -> None:
+    page, run = site.run("1 / 0")
     assert not site.engine.kept([page])
+    assert site.engine.kept([page], failed=True) == {page.path: run}
+
+
+def test_a_page_that_comes_to_measure_time_runs_again(site: Site) -> None:
+    site.run("x = 1")
+    assert site.engine.kept([site.page("x = 1")])
+    assert not site.engine.kept([site.page("x = 1", head="---\nalone: true\n---\n\n")])
 
 
 def test_a_file_that_changed_during_the_run_spoils_the_run(site: Site) -> None:

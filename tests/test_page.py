@@ -95,6 +95,7 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\n- a\n---\n", 1, "mapping"),
         ("---\ntitle: T\ndevices: many\n---\n", 3, "devices"),
         ("---\nx64: 1\n---\n", 2, "x64"),
+        ("---\nalone: sometimes\n---\n", 2, "alone"),
         ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
         ("---\ntimeout: 0\n---\n", 2, "timeout"),
         ("---\njax: 1\n---\n", 2, "jax"),

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from tests.browser import reader
 from tests.browser.reader import View, Visit
 
-expect.set_options(timeout=20_000)  # milliseconds; this machine may be busy
+expect.set_options(timeout=reader.HANG)
 
 ASK = """async (queries) => {
   const { search } = JSON.parse(document.getElementById("__config").textContent);

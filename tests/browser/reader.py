@@ -32,6 +32,7 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
+HANG = 300_000  # milliseconds that only what never comes takes, however busy the machine is
 TEXT, ALL = 80 * 1024, 160 * 1024  # bytes that the first load of a page may take, without and with its figures
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
 
@@ -49,7 +50,9 @@ class View:
     def open(self, browser: Browser, **options: Any) -> BrowserContext:
         """A fresh profile of the browser that looks at pages this way."""
         viewport: Any = {"width": self.width, "height": 844 if self.width < 600 else 900}
-        return browser.new_context(color_scheme=self.scheme, viewport=viewport, reduced_motion="reduce", **options)
+        context = browser.new_context(color_scheme=self.scheme, viewport=viewport, reduced_motion="reduce", **options)
+        context.set_default_timeout(HANG)
+        return context
 
 
 VIEWS = (View("light", 1280), View("dark", 390), View("dark", 1280), View("light", 390))
