@@ -46,6 +46,14 @@ class Course:
             pytest.skip(f"{failed[0]} (which fails where the page is checked)")
         return pages[0]
 
+    def failing(self) -> list[str]:
+        """The names of the pages that cannot be read, or whose run failed."""
+        pages, unread = self.engine.read(self.project.page_paths())
+        kept = self.engine.kept(pages, failed=True)
+        return [failure.page for failure in unread] + [
+            page.name for page in pages if page.path in kept and failures(page, kept[page.path])
+        ]
+
     def ran(self, path: Path) -> tuple[Page, Run]:
         """A page that does what it says, and its run."""
         page = self.page(path)
