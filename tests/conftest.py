@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from livepages.engine import Engine
-from livepages.outcome import Failure, Outcome, Run, failures
-from livepages.page import Page
-from livepages.project import Project, find_project
-from livepages.run import Runner
+from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
+from livepages.source import Page, Project, find_project
 
 pytest_plugins = ["pytester"]
 _OPTION = r'\w+="'

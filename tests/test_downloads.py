@@ -11,11 +11,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from livepages.course import read_course
-from livepages.engine import Engine
-from livepages.outcome import Run
-from livepages.page import Page
-from livepages.project import find_project
-from livepages.publish import programs
+from livepages.execute import Engine, Run
+from livepages.export.publication import programs
+from livepages.source import Page, find_project
 from tests.conftest import Reader
 
 PROJECT = find_project(Path(__file__))
