@@ -13,12 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from livepages.cache import Cache
-from livepages.engine import Engine
-from livepages.outcome import Failure, Outcome, Run, failures
-from livepages.page import Page
-from livepages.project import Project, find_project
-from livepages.run import Runner
+from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
+from livepages.execute.cache import Cache
+from livepages.source import Page, Project, find_project
 
 pytest_plugins = ["pytester"]
 HANG = 600.0  # seconds that only what hangs takes, however busy the machine is

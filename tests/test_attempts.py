@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from livepages.attempts import Attempts
-from livepages.outcome import Run, failures
-from livepages.page import Page
+from livepages.execute import Attempts, Run, failures
+from livepages.source import Page
 from tests.conftest import HANG, Gate, Site
 
 
@@ -137,7 +136,7 @@ def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
 ) -> None:
     page = site.page(gate.wait)
     with monkeypatch.context() as patch:
-        patch.setattr("livepages.run._collect", lambda *_: 1 / 0)
+        patch.setattr("livepages.execute.runner._collect", lambda *_: 1 / 0)
         builds.run(page, patience=0)
         gate.open()
         assert builds.whole.wait(HANG)

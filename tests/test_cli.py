@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from livepages.cli import main
-from livepages.project import ProjectError, find_project
+from livepages.integrations.cli import main
+from livepages.source import ProjectError, find_project
 from tests.conftest import Site
 
 

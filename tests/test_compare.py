@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from livepages.compare import NUMBERS, TOLERANCE, WHOLE_NUMBERS, differ
+from livepages.records import differ
+from livepages.records.differences import NUMBERS, TOLERANCE, WHOLE_NUMBERS
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from livepages.course import read_course
-from livepages.project import find_project
-from livepages.publish import programs
+from livepages.export.publication import programs
+from livepages.source import find_project
 from tests.conftest import Course, Proofs, Reader
 
 PROJECT = find_project(Path(__file__))

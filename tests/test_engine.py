@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from livepages import engine, jaxhost, marks
+from livepages.execute import engine, marks
+from livepages.worker import jaxhost
 from tests.conftest import Site
 
 

@@ -7,8 +7,7 @@ import jax
 import pytest
 from message_tree import TREE, answer, entries
 
-from livepages.page import read_page
-from livepages.project import find_project
+from livepages.source import find_project, read_page
 from tests.pasted import all_pasted, run
 
 PROJECT = find_project(Path(__file__))

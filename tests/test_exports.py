@@ -11,14 +11,12 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
-from livepages import history
-from livepages.course import read_course
-from livepages.download import indented
-from livepages.outcome import Run
-from livepages.page import PageError
-from livepages.pieces import apart, pieces, summary
-from livepages.project import ProjectError, find_project
-from livepages.publish import publish
+from livepages.course import history, read_course
+from livepages.execute import Run
+from livepages.export import publish
+from livepages.export.download import indented
+from livepages.export.pieces import apart, pieces, summary
+from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
 
 NAV = "site_name: Book\nsite_description: About.\nsite_url: !ENV [TEST_ADDRESS, '']\nnav:\n  - Home: index.md\n  - Part:\n      - part/page.md\n"

@@ -5,11 +5,11 @@ import re
 import markdown
 import pytest
 
-from livepages.build import Build
 from livepages.course import read_course
-from livepages.guide import minutes
-from livepages.mathml import FormulaError
-from livepages.project import ProjectError
+from livepages.course.guide import minutes
+from livepages.integrations.build import Build
+from livepages.render.mathml import FormulaError
+from livepages.source import ProjectError
 from tests.conftest import Site
 from tests.test_markdown import Show, show
 

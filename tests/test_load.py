@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages import load
-from livepages.load import IdleClock
+from livepages.worker import IdleClock, load
 
 
 @pytest.mark.parametrize(("wanting", "expected"), [(1, 1.0), (3, 1.0), (4, 1.5), (9, 4.0)])

@@ -8,9 +8,9 @@ import markdown
 import pytest
 
 from livepages import render
-from livepages.build import Build, use
-from livepages.markdown_extension import ShownError
-from livepages.outcome import Failure
+from livepages.execute import Failure
+from livepages.integrations.build import Build, use
+from livepages.integrations.markdown_extension import ShownError
 from tests.conftest import Gate, Site
 
 EXTENSIONS = [

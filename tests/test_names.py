@@ -11,13 +11,11 @@ import markdown
 import pytest
 
 from inventories.make import JAX_WITHOUT
-from livepages.build import Build, use
-from livepages.engine import Engine
-from livepages.links import linked
-from livepages.marks import skipped
-from livepages.names import Inventory, PageNames, read_inventories
-from livepages.page import Page
-from livepages.project import ProjectError, find_project
+from livepages.execute import Engine
+from livepages.execute.marks import skipped
+from livepages.integrations.build import Build, use
+from livepages.render.links import linked
+from livepages.source import Inventory, Page, PageNames, ProjectError, find_project, read_inventories
 from tests.conftest import Site
 
 NAMES = ["lib", "lib.config", "lib.sub", "lib.sub.f", "lib.sub.g", "lib.top"]

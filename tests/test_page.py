@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from markdown import Markdown
 
-from livepages.page import Page, PageError, parse, read_page
+from livepages.source import Page, PageError, read_page
+from livepages.source.page import parse
 
 
 def page(text: str, snippets: Path = Path("snippets"), name: str = "docs/page.md") -> Page:

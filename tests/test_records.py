@@ -7,12 +7,13 @@ import sys
 import pytest
 import yaml
 
-from livepages import jaxhost, render, status
-from livepages.cli import main
-from livepages.outcome import Run
-from livepages.page import Page
-from livepages.project import ProjectError
+from livepages import render
+from livepages.execute import Run
+from livepages.integrations.cli import main
 from livepages.records import Records, mismatch, record
+from livepages.render import status
+from livepages.source import Page, ProjectError
+from livepages.worker import jaxhost
 from tests.conftest import Site
 
 BLOCKS = (

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.outcome import ERR, OUT, failures, judge
-from livepages.page import Page
-from livepages.processes import Server
-from livepages.run import Runner, Running, Task, finished
+from livepages.execute import ERR, OUT, Runner, failures, judge
+from livepages.execute.processes import Server
+from livepages.execute.runner import Running, Task, finished
+from livepages.source import Page
 from tests.conftest import HANG, Gate, Site, process_ends
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
@@ -110,7 +110,7 @@ def test_a_fresh_process_is_forked_from_one_that_has_imported_jax_once(site: Sit
 
 
 def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("livepages.run.CAN_FORK", False)
+    monkeypatch.setattr("livepages.execute.runner.CAN_FORK", False)
     page = site.page("import sys\nprint('hello')", "import os\nos._exit(3)")
     run = Runner().run(site.project, [Task(page)])[page.path]
     assert run.outcomes[0].stdout == "hello\n"
@@ -260,7 +260,7 @@ def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytes
         started.append(Server())
         return started[-1]
 
-    monkeypatch.setattr("livepages.run.Server", start)
+    monkeypatch.setattr("livepages.execute.runner.Server", start)
     runner = Runner()
     runner.prepare()
     try:

@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.engine import Engine
-from livepages.outcome import failures
-from livepages.page import Page, Settings, parse
-from livepages.project import find_project
-from livepages.run import Runner
+from livepages.execute import Engine, Runner, failures
+from livepages.source import Page, find_project
+from livepages.source.page import Settings, parse
 from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))

@@ -8,9 +8,8 @@ from unittest.mock import patch
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from livepages.engine import Engine
-from livepages.outcome import Run
-from livepages.page import Page
+from livepages.execute import Engine, Run
+from livepages.source import Page
 
 KEPT = Engine.kept
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.project import find_project
+from livepages.source import find_project
 from tests.browser import reader
 from tests.browser.conftest import Built
 from tests.browser.reader import VIEWS, View, Visit

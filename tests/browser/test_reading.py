@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from livepages.page import Block, read_page
-from livepages.project import find_project
+from livepages.source import Block, find_project, read_page
 from tests.browser.reader import View, Visit, hold
 
 Open = Callable[..., Visit]

@@ -1,0 +1,156 @@
+"""What running a page gave: plain data that the worker writes, the cache keeps, and the integrations show and judge."""
+
+import re
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from livepages.source import Block, Page
+
+OUT, ERR = "out", "err"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that left a block."""
+
+    type: str  # the class, as users write it
+    bases: tuple[str, ...]  # names of the class and its bases, bare and qualified
+    message: str
+    traceback: str  # the page's and the project's own frames, and the message
+    line: int | None  # of the page's script, innermost
+    name: str = ""  # what a NameError missed
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reader would see of one block's run, and what it cost."""
+
+    output: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
+    figures: tuple[str, ...] = ()  # SVG
+    raised: Raised | None = None
+    fault: str = ""  # what the block did to its process
+    skipped: str = ""  # why it did not run
+    pending: bool = False  # nothing is known of it yet
+    seconds: float = 0.0
+    traces: int = 0
+    compiles: int = 0
+
+    @property
+    def stdout(self) -> str:
+        """What was written to standard output, alone."""
+        return "".join(text for stream, text in self.output if stream == OUT)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The outcome that `dataclasses.asdict` made into `data`."""
+        raised = data["raised"]
+        return cls(
+            **{
+                **data,
+                "output": tuple((stream, text) for stream, text in data["output"]),
+                "figures": tuple(data["figures"]),
+                "raised": Raised(**{**raised, "bases": tuple(raised["bases"])}) if raised else None,
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """The outcomes of a page's program, block by block, and what they rest on besides the page."""
+
+    outcomes: tuple[Outcome, ...]
+    device: str = ""
+    files: dict[str, str | None] = field(default_factory=dict)  # local file: hash of its content, None if missing
+    modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
+    seconds: float = 0.0
+    ready: float = 0.0  # seconds until the fresh process could begin
+
+    @property
+    def pending(self) -> bool:
+        """Whether the page still runs."""
+        return any(outcome.pending for outcome in self.outcomes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `from_json`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The run that `to_json` made into `data`."""
+        outcomes = tuple(Outcome.from_json(outcome) for outcome in data["outcomes"])
+        return cls(**{**data, "outcomes": outcomes, "modules": tuple(data["modules"])})
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a page says and does not do, for people to read."""
+
+    page: str
+    line: int  # of the failing statement
+    block: int  # of the block's fence; 0 where it is not about a block
+    message: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        block = f"block of line {self.block}: " if self.block else ""
+        text = f"{self.page}:{self.line}: {block}{self.message}"
+        return f"{text}\n{_indent(self.detail)}" if self.detail else text
+
+
+def failures(page: Page, run: Run) -> list[Failure]:
+    """Every failure of a page's run, in order."""
+    found = []
+    for block, outcome in zip(page.program, run.outcomes, strict=True):
+        if failure := judge(block, outcome):
+            found.append(failure)
+    return found
+
+
+def judge(block: Block, outcome: Outcome) -> Failure | None:
+    """What is wrong with a block's outcome, None if it is as the page says."""
+    options, raised = block.options, outcome.raised
+
+    def failure(message: str, detail: str = "") -> Failure:
+        line = block.page_line(raised.line if raised else None)
+        return Failure(block.page, line, block.line, message, detail)
+
+    if outcome.skipped or outcome.pending:
+        return None
+    if outcome.fault:
+        return failure(outcome.fault, outcome.stdout[-2000:])
+    if options.raises:
+        if raised is None:
+            return failure(f"should raise {options.raises}, but raised nothing")
+        if options.raises not in raised.bases:
+            return failure(f"should raise {options.raises}, but raised {raised.type}", raised.traceback)
+        if not re.search(options.match, raised.message):
+            return failure(f"the message of {raised.type} does not match {options.match!r}", raised.traceback)
+    elif raised is not None:
+        return failure(f"raised {_summary(raised)}", raised.traceback)
+    if stray := re.search(r"[\x00-\x08\x0b-\x1f\x7f]", "".join(text for _, text in outcome.output)):
+        return failure(f"the output contains the control character {stray[0]!r}: print plain text")
+    if outcome.figures and not options.alt:
+        return failure('a figure needs alt="…" on the fence: what it shows, in words')
+    if options.alt and not outcome.figures:
+        return failure("alt describes a figure, but the block leaves none open")
+    if block.expected_output is not None:
+        wanted, got = block.expected_output, outcome.stdout
+        if block.expected_output_ignore_whitespace:
+            wanted, got = re.sub(r"\s+", "", wanted), re.sub(r"\s+", "", got)
+        if wanted != got:
+            return failure("the output is not the expected one", f"expected:\n{wanted}\ngot:\n{got}")
+    return None
+
+
+def count(number: int, what: str) -> str:
+    """A number of things, in words: ``1 block``, ``2 blocks``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _summary(raised: Raised) -> str:
+    first = raised.message.strip().splitlines()[0] if raised.message.strip() else ""
+    return f"{raised.type}: {first}" if first else raised.type
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line for line in text.rstrip().splitlines())

@@ -1,0 +1,156 @@
+"""One build of a site: its pages, their runs, and everything that went wrong."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from livepages.course import Course, Guide, history, read_course
+from livepages.execute import Attempts, Engine, Failure, Run, count, failures
+from livepages.records import Records, Seen
+from livepages.render import status
+from livepages.source import Inventory, Page, read_inventories
+from livepages.worker import jaxhost
+
+
+class Build:
+    """What the integrations that show pages share: `begin` brings every page up to date, `find` gives one to show."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.failures: list[Failure] = []
+        self.unread: list[Failure] = []
+        self.inventory = Inventory()
+        self.records = Records(engine.project)
+        self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
+        self._attempts = Attempts(engine)
+        self._began: list[Page] = []
+        self._pages: list[Page] = []
+        self._bodies: list[tuple[str, Page]] = []
+        self._changed: dict[Path, str] = {}
+        self._runs: dict[str, Run] = {}
+
+    def begin(
+        self,
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        patience: float | None = None,
+        whole: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Read every page, and run those that the cache does not hold.
+
+        Args:
+            started: called once, with the pages that begin to run.
+            done: called for each of them when it has run, by this build or a later one.
+            patience: how many seconds to wait for them; until all have run if None.
+            whole: called, in any thread, when a page has run to its end that this build shows in part.
+
+        Raises:
+            ProjectError: an inventory, the course or a record cannot be read.
+            WorkerError: Python with jax could not be started.
+        """
+        self.inventory = read_inventories(self.engine.project)
+        self.records = Records(self.engine.project)
+        self._changed = history.days(self.engine.project)
+        self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
+        self._bodies = [(_normal(page.body), page) for page in self._pages]
+        pages = {page.path: page for page in self._pages}
+        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, pages, self.inventory)
+        self.failures = [*self.unread, *self.guide.problems()]
+        programs = [page for page in self._pages if page.program]
+        runs = self.engine.kept(programs)
+        stale = [page for page in programs if page.path not in runs]
+
+        def begun(pages: list[Page]) -> None:
+            self._began = pages
+            started(pages)
+
+        runs |= self._attempts.run(stale, begun, done, patience, whole)
+        self._runs = {page.name: runs[page.path] for page in programs}
+        for page in programs:
+            self.failures += failures(page, self._runs[page.name])
+
+    @property
+    def ran(self) -> list[tuple[Page, Run]]:
+        """The pages that could be read, and what running each gave."""
+        return [(page, self.run_of(page)) for page in self._pages]
+
+    @property
+    def ordered(self) -> list[Page]:
+        """The pages of the course, in order."""
+        paths = [path for part in self.guide.course.parts for path in part.pages]
+        return [self.guide.pages[path] for path in paths if path in self.guide.pages]
+
+    def run_of(self, page: Page) -> Run:
+        """What running a page gave."""
+        return self._runs.get(page.name, Run(()))
+
+    def source(self, path: Path) -> str | None:
+        """The file that a page was read from, as it was then; None for any other file."""
+        return page.source if (page := self._page(path)) else None
+
+    @property
+    def origin(self) -> str:
+        """From what the site is built, in Markdown."""
+        commit = history.commit(self.engine.project)
+        return f"Built{f' from commit `{commit}`' if commit else ''} with {jaxhost.versions()}."
+
+    def find(self, text: str) -> tuple[Page, Run, str] | None:
+        """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
+        text = _normal(text)
+        found = [(body, page) for body, page in self._bodies if body and text.startswith(body)]
+        if not found:
+            return None
+        body, page = max(found, key=lambda pair: len(pair[0]))
+        return page, self.run_of(page), text[len(body) :]
+
+    def seen(self, page: Page) -> dict[int, list[Seen]]:
+        """What hosts saw of a page's blocks, by their lines."""
+        return self.records.seen(page)
+
+    def updated(self, page: Page, run: Run) -> str:
+        """The day of the page's last change, in ISO form; empty where no history knows."""
+        return history.last_change(page, run, self.engine.project, self._changed)
+
+    def shown_as(self, path: Path, text: str) -> object:
+        """What decides how this text of a file is shown: equal for two builds that show it the same way."""
+        page = self._page(path)
+        if page is None:
+            return text, self.inventory, tuple(self.failures)
+        run = self.run_of(page)
+        others = [self.seen(other) for other in self._pages] if status.STATUS in page.text else None
+        shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
+        return *shown, self.seen(page), others
+
+    def _page(self, path: Path) -> Page | None:
+        return next((page for page in self._pages if page.path == path), None)
+
+    @property
+    def summary(self) -> str:
+        """What the build consists of, in a line."""
+        blocks = [block for page in self._pages for block in page.blocks]
+        off = sum(not block.runs for block in blocks)
+        ran = sum(len(page.program) for page in self._began)
+        pending = sum(outcome.pending for run in self._runs.values() for outcome in run.outcomes)
+        return (
+            f"{count(len(self._pages), 'page')}, {count(len(blocks), 'Python block')}: "
+            f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"
+        ) + (f", {pending} still running" if pending else "")
+
+
+_in_use: Build | None = None
+
+
+def use(build: Build | None) -> None:
+    """Let pages be shown from this build, which is up to date and whose owner tells of its failures."""
+    global _in_use  # noqa: PLW0603  (a Markdown extension has no other way to learn of its host)
+    _in_use = build
+
+
+def in_use() -> Build | None:
+    """The build that pages are shown from, None where nobody has said."""
+    return _in_use
+
+
+def _normal(text: str) -> str:
+    """Text as Python-Markdown has normalized it when extensions get to see it."""
+    return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")

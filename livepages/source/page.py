@@ -1,0 +1,331 @@
+"""Markdown text to a `Page`: its Python blocks in order, each with code, options, marks, line numbers and key.
+
+This is the only parser. What it returns is what the site shows, what runs, and what is tested; a Python fence
+that it cannot take is an error with page and line, never skipped.
+
+Includes are expanded by ``pymdownx.snippets``; fences and marks are read by ``pytest_codeblocks``, from text in
+which every fence has been brought to its plain form (`livepages.source.fences`), because that parser knows neither
+tildes nor block quotes nor nesting.
+"""
+
+import ast
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import yaml
+from markdown.extensions.toc import slugify, unique
+from pytest_codeblocks import CodeBlock, extract_from_buffer
+
+from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
+from livepages.source.options import NEEDS, Options, parse_options
+
+KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
+LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
+
+
+class PageError(Exception):
+    """A page that cannot be read as a program."""
+
+    def __init__(self, page: str, line: int, message: str) -> None:
+        super().__init__(f"{page}:{line}: {message}")
+        self.page, self.line, self.message = page, line, message
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a page's front matter says about its process."""
+
+    devices: int = 1
+    x64: bool = False
+    needs: str = ""
+    timeout: float = 0.0
+    alone: bool = False  # the page measures time: it runs while no other page does
+    jax: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One Python fence of a page."""
+
+    page: str
+    line: int  # of the opening fence, in the page
+    code: str
+    lines: tuple[int, ...]  # for each line of code: its line in the page (that of the include, if included)
+    start: int  # line of the page's script on which the code begins, from 1
+    options: Options
+    fence: Fence
+    marks: tuple[str, ...] = ()
+    importorskip: str = ""
+    expected_output: str | None = None
+    expected_output_ignore_whitespace: bool = False
+    key: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether the block is part of the page's program."""
+        return self.options.exec
+
+    def page_line(self, script_line: int | None) -> int:
+        """The line of the page for a line of the page's script; the fence's own where it lies outside the block."""
+        if script_line is None or not 0 <= script_line - self.start < len(self.lines):
+            return self.line
+        return self.lines[script_line - self.start]
+
+    @cached_property
+    def binds(self) -> frozenset[str]:
+        """The names the code may bind at its top level, none where it does not parse."""
+        try:
+            tree = ast.parse(self.code)
+        except SyntaxError:
+            return frozenset()
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        return frozenset(names)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    start: int  # the heading's place in the page's text
+    level: int
+    title: str  # as Markdown
+    anchor: str  # as Python-Markdown's table of contents makes it
+
+
+@dataclass(frozen=True)
+class Page:
+    """One Markdown file, read as a program."""
+
+    path: Path
+    name: str  # as messages show it
+    source: str  # the whole file
+    text: tuple[str, ...]  # the lines after includes; front matter is blank lines
+    blocks: tuple[Block, ...]
+    settings: Settings
+    meta: Mapping[str, object]  # the front matter
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The headings, in order."""
+        found: list[Section] = []
+        anchors: set[str] = set()
+        fence = ""
+        for number, line in enumerate(self.text):
+            if marker := re.match(r"[> \t]*(`{3,}|~{3,})", line):
+                fence = fence if fence and not marker[1].startswith(fence) else "" if fence else marker[1]
+            heading = re.fullmatch(r"(#{1,6}) (.+?)\s*(?:\{([^}]*)\})?", line)
+            if heading and not fence:
+                title = heading[2].strip()
+                own = re.search(r"#([\w.-]+)", heading[3] or "")
+                anchor = own[1] if own else unique(slugify(re.sub(r"[`*]|\]\([^)]*\)", "", title), "-"), anchors)
+                found.append(Section(number, len(heading[1]), title, anchor))
+        return tuple(found)
+
+    @property
+    def title(self) -> str:
+        """The title of the front matter, else the first heading, else the file's name."""
+        headings = (section.title for section in self.sections if section.level == 1)
+        return str(self.meta.get("title") or next(headings, self.path.stem))
+
+    @property
+    def description(self) -> str:
+        """What the front matter says the page is about, in a sentence; empty if it does not."""
+        return str(self.meta.get("description", ""))
+
+    @property
+    def body(self) -> str:
+        """The text as a Markdown renderer gets it: without front matter."""
+        return "\n".join(self.text).strip("\n")
+
+    @property
+    def program(self) -> tuple[Block, ...]:
+        """The blocks that run, in order."""
+        return tuple(block for block in self.blocks if block.runs)
+
+    @property
+    def script(self) -> str:
+        """The program as one file of Python."""
+        return "\n".join(block.code for block in self.program)
+
+    @property
+    def script_name(self) -> str:
+        """The file name tracebacks and warnings show for the page's own code."""
+        return re.sub(r"\W", "_", self.path.stem) + ".py"
+
+    @property
+    def key(self) -> str:
+        """The key of the last block, which covers the whole program."""
+        program = self.program
+        return program[-1].key if program else ""
+
+
+def read_page(path: Path, snippets: Path, name: str) -> Page:
+    """The page in a file.
+
+    Args:
+        path: the Markdown file.
+        snippets: the folder that includes are relative to.
+        name: the page's name for messages.
+
+    Raises:
+        PageError: the page is not UTF-8, an include or the front matter cannot be read, or a fence cannot be taken.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise PageError(name, line, f"the page is not UTF-8: {error.reason}") from None
+    return parse(text, path, snippets, name)
+
+
+def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
+    """`read_page` for text at hand."""
+    lines = re.sub(r"\r\n?", "\n", text).split("\n")
+    if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
+        raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
+    front = _front_matter(lines, name)
+    try:
+        expanded = tuple(expand([""] * len(front) + lines[len(front) :], snippets))
+    except LineError as error:
+        raise PageError(name, error.line, error.message) from None
+    return _page(text, front, expanded, path, name)
+
+
+@lru_cache(maxsize=512)  # while serving, most pages stay what they are
+def _page(text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str) -> Page:
+    settings, meta = _settings(front, name)
+    lines = tuple(line for line, _ in expanded)
+    try:
+        blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
+    except LineError as error:
+        raise PageError(name, error.line, error.message) from None
+    return Page(path, name, text, lines, blocks, settings, meta)
+
+
+# --- front matter ------------------------------------------------------------------------------------------------
+
+
+def _front_matter(lines: list[str], name: str) -> tuple[str, ...]:
+    """The lines of the front matter, with those around it."""
+    if lines[0].rstrip() != "---":
+        return ()
+    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
+    if end is None:
+        raise PageError(name, 1, "the front matter is not closed with ---")
+    return tuple(lines[: end + 1])
+
+
+def _settings(front: tuple[str, ...], name: str) -> tuple[Settings, dict[str, object]]:
+    try:
+        meta = yaml.safe_load("\n".join(front[1:-1])) or {}
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise PageError(name, mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
+    if not isinstance(meta, dict):
+        raise PageError(name, 1, "the front matter is not a mapping")
+
+    def refuse(key: str, wanted: str) -> PageError:
+        line = next((n for n, text in enumerate(front, 1) if text.startswith(f"{key}:")), 1)
+        return PageError(name, line, f"{key}: {meta[key]!r} is not {wanted}")
+
+    given = {key: meta[key] for key in ("devices", "x64", "needs", "timeout", "alone", "jax") if key in meta}
+    for key in ("x64", "alone"):
+        if not isinstance(given.get(key, False), bool):
+            raise refuse(key, "true or false")
+    if type(given.get("devices", 1)) is not int or not 1 <= given.get("devices", 1) <= 512:
+        raise refuse("devices", "a whole number from 1 to 512")
+    if not NEEDS.fullmatch(str(given.get("needs", "cpu"))):
+        raise refuse("needs", 'a device such as "gpu" or "gpus>=2"')
+    if type(given.get("timeout", 1)) not in (int, float) or given.get("timeout", 1) <= 0:
+        raise refuse("timeout", "a number of seconds")
+    if not isinstance(given.get("jax", {}), dict):
+        raise refuse("jax", "a mapping of jax configuration names to values")
+    return Settings(**given), meta
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------
+
+
+def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Settings) -> Iterator[Block]:
+    fences = {fence.start: fence for fence in find_fences(lines, origin)}
+    for start, fence in fences.items():
+        _refuse_lookalikes(fence, origin[start])
+    python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
+    digest = _digest(
+        KEY_VERSION, json.dumps([settings.devices, settings.x64, settings.needs, settings.jax], sort_keys=True)
+    )
+    start = 1
+    for raw in _extract(lines, origin, fences, python):
+        fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
+        try:
+            options = parse_options(fence.info)
+        except ValueError as error:
+            raise LineError(line, str(error)) from None
+        if options.exec:
+            digest = _digest(digest, raw.code, options.needs)
+        yield Block(
+            page=name,
+            line=line,
+            code=raw.code,
+            lines=tuple(origin[fence.start + 1 : fence.end - 1]),
+            start=start,
+            options=options,
+            fence=fence,
+            marks=tuple(raw.marks),
+            importorskip=raw.importorskip or "",
+            expected_output=raw.expected_output,
+            expected_output_ignore_whitespace=raw.expected_output_ignore_whitespace,
+            key=digest if options.exec else "",
+        )
+        if options.exec:
+            start += raw.code.count("\n") + 1
+
+
+def _extract(
+    lines: tuple[str, ...], origin: list[int], fences: Mapping[int, Fence], python: Mapping[int, Fence]
+) -> Iterator[CodeBlock]:
+    """The Python blocks as pytest-codeblocks reads them, marks and all; refuses what would hide one or move it."""
+    for number, text in enumerate(lines):
+        if re.match(r"<!--[-\s]*pytest-codeblocks:\s*cont\b", text.strip()):
+            raise LineError(origin[number], "cont: the blocks of a page share one namespace as it is")
+    try:
+        text = plain(lines, list(fences.values()))
+        found = [
+            block for block in extract_from_buffer(io.StringIO(text), len(lines) + 2) if block.lineno - 1 in python
+        ]
+    except RuntimeError as error:
+        raise LineError(1, str(error)) from None
+    if missed := python.keys() - {block.lineno - 1 for block in found}:
+        raise LineError(origin[min(missed)], "an expected output is not Python; fence it as text")
+    for block in found:
+        line = origin[block.lineno - 1]
+        if "markdown-exec: hide" in block.code or "`" * 8 in block.code:
+            raise LineError(line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"')
+        if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
+            raise LineError(line, 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif')
+        yield block
+
+
+def _refuse_lookalikes(fence: Fence, line: int) -> None:
+    language, info = fence.language, fence.info
+    if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
+        raise LineError(line, f"write the fence as ```python, not ```{info}")
+    if "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
+        raise LineError(line, 'options stand on the fence as name="value", without braces')
+    if language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
+        raise LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

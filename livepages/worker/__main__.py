@@ -1,0 +1,330 @@
+"""Inside a page's own process: execute its blocks and capture everything a reader would see.
+
+``python -m livepages.worker serve`` imports JAX once, then forks a process for each job it reads, one line of JSON
+each, from standard input. ``python -m livepages.worker job FILE`` runs one job, where there is no fork.
+
+A job is a dictionary: ``folder`` (of the run: holds the script, the captured output and the outcomes), ``name`` (of
+the script), ``blocks`` (``code``, ``start``, ``needs``, ``skipped`` each), ``settings``, ``path`` (folders to import
+from), ``root`` (of the project), ``cache`` (of compiled programs), ``uses`` (modules to import before the fork) and
+``asked`` (when). Outcomes go, a line of JSON each, to ``outcomes`` in the run's folder as soon as they are there, so
+that nothing is lost when the process dies.
+"""
+
+import __future__
+
+import contextlib
+import gc
+import json
+import linecache
+import os
+import re
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from pathlib import Path
+from typing import Any, NoReturn
+
+from livepages.worker import figures, jaxhost
+from livepages.worker.capture import Capture, streams
+from livepages.worker.dependencies import Dependencies, is_local
+from livepages.worker.load import IdleClock
+
+_FUTURES = 0
+for _feature in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _feature).compiler_flag
+
+
+# --- one block ---------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
+
+    def __init__(self, folder: Path, name: str, blocks: list[dict[str, Any]]) -> None:
+        file = folder / "script" / name
+        self._name = name
+        self._flags = 0
+        self._lines = 0  # in the file so far
+        script = "\n".join(block["code"] for block in blocks)
+        linecache.cache[name] = (len(script), None, script.splitlines(keepends=True), name)
+        self.module = types.ModuleType("__main__")
+        # A real file, so that multiprocessing can start children from it, as from a script.
+        self.module.__file__ = str(file)
+        self.module.__dict__["__builtins__"] = __builtins__
+        self.module.__annotations__ = {}
+        sys.modules["__main__"] = self.module
+        sys.argv = [str(file)]
+        file.parent.mkdir()
+        self._script = file.open("w", encoding="utf-8")
+
+    def execute(self, block: dict[str, Any]) -> BaseException | None:
+        """Run a block in the page's namespace; the exception it ended with, if any."""
+        before = self._script.tell()
+        padding = "\n" * (block["start"] - 1 - self._lines)
+        self._script.write(padding + block["code"])
+        self._script.flush()
+        try:
+            source = "\n" * (block["start"] - 1) + block["code"]
+            code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
+            self._flags |= code.co_flags & _FUTURES
+            exec(code, self.module.__dict__)
+            jaxhost.settle()
+        except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
+            self._script.seek(before)
+            self._script.truncate()
+            return error
+        self._lines += len(padding) + block["code"].count("\n")
+        return None
+
+    def describe(self, error: BaseException, root: str) -> dict[str, Any]:
+        """An exception as its page shows it: the page's and the project's own frames, then the message."""
+        own = traceback.TracebackException.from_exception(error)
+        seen: set[int] = set()
+        text = "".join(self._format(own, root, seen)).rstrip("\n")
+        lines = [frame.lineno for frame in own.stack if frame.filename == self._name]
+        if isinstance(error, SyntaxError) and error.filename == self._name:
+            lines.append(error.lineno)
+        kind = type(error)
+        return {
+            "type": jaxhost.public_name(kind.__module__, kind.__qualname__),
+            "bases": [name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")],
+            "message": _anywhere(_message(error)),
+            "traceback": _anywhere(text),
+            "line": lines[-1] if lines else None,
+            "name": getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
+        }
+
+    def _format(self, error: traceback.TracebackException, root: str, seen: set[int]) -> list[str]:
+        """The lines of a traceback without carets, which differ from one Python to the next."""
+        seen.add(id(error))
+        lines: list[str] = []
+        earlier, joint = error.__cause__, "\nThe above exception was the direct cause of the following exception:\n\n"
+        if earlier is None and not error.__suppress_context__:
+            earlier, joint = error.__context__, "\nDuring handling of the above exception, another one occurred:\n\n"
+        if earlier is not None and id(earlier) not in seen and any(self._shown(f, root) for f in earlier.stack):
+            before = self._format(earlier, root, seen)
+            if before[-1] != "".join(error.format_exception_only()):
+                lines += [*before, joint]
+        frames = [frame for frame in error.stack if self._shown(frame, root)]
+        if frames:
+            lines.append("Traceback (most recent call last):\n")
+        for frame in frames:
+            file = frame.filename.removeprefix(root + os.sep)
+            lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
+            lines.append(f"    {frame.line}\n" if frame.line else "")
+        error.__notes__ = jaxhost.user_notes(error.__notes__ or []) or None
+        lines.append("".join(error.format_exception_only()))
+        return lines
+
+    def _shown(self, frame: traceback.FrameSummary, root: str) -> bool:
+        return frame.filename == self._name or is_local(frame.filename, root)
+
+
+def _anywhere(text: str) -> str:
+    """Text without where objects lie in memory, which differs from run to run."""
+    return re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", text)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
+        return f"<its message raised {type(another).__name__}>"
+
+
+# --- one page ----------------------------------------------------------------------------------------------------
+
+
+def run_job(job: dict[str, Any]) -> None:
+    """Run a page in this process, which must be its own, and write down the outcomes."""
+    folder, settings = Path(job["folder"]), job["settings"]
+    record = os.open(folder / "outcomes", os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
+
+    def note(**entry: Any) -> None:
+        os.write(record, json.dumps(entry).encode() + b"\n")
+
+    _last_to_live()
+    capture = Capture(folder / "output")
+    work = os.path.realpath(folder / "work")
+    os.mkdir(work)
+    os.chdir(work)
+    sys.path[:0] = job["path"]
+    gc.unfreeze()
+    try:
+        jaxhost.configure(settings["devices"], settings["x64"], job["cache"], settings["jax"])
+    except Exception as refusal:  # noqa: BLE001  (what jax has against a name or a value)
+        note(refused=f"{type(refusal).__name__}: {refusal}")
+        return
+    program = Program(folder, job["name"], job["blocks"])
+    dependencies = Dependencies(job["root"], [os.path.realpath(folder), job["cache"]])
+    known = set(threading.enumerate())
+    started: dict[threading.Thread, int] = {}
+    process = os.getpid()
+    began = time.perf_counter()
+    note(ready=time.monotonic() - job["asked"])
+    for number, block in enumerate(job["blocks"]):
+        note(begun=number, at=capture.position)
+        if skipped := block["skipped"] or (block["needs"] and jaxhost.lacks(block["needs"])):
+            note(block=number, outcome={"skipped": skipped})
+            continue
+        traces, compiles = jaxhost.counts()
+        start = time.perf_counter()
+        error = program.execute(block)
+        seconds = time.perf_counter() - start
+        if os.getpid() != process:  # a child that the block forked came back from it
+            os._exit(0)
+        after = jaxhost.counts()
+        raised = program.describe(error, job["root"]) if error else None
+        drawn = _draw(program, job["root"])
+        output, fault = capture.take()
+        started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
+        if not _at_home(work):
+            fault = fault or "changed the working directory and did not change it back"
+        outcome = {"output": output, "raised": raised, "fault": fault, "seconds": seconds, **drawn}
+        note(block=number, outcome=outcome | {"traces": after[0] - traces, "compiles": after[1] - compiles})
+    for thread, number in _left_running(started):
+        note(block=number, fault=f"left the thread {thread.name} running: join it, or make it a daemon")
+    device = jaxhost.device()
+    note(
+        device=device,
+        files=dependencies.files(),
+        modules=dependencies.modules(),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _at_home(work: str) -> bool:
+    """Whether the working directory is still this one; if not, go back to it, even if it is gone."""
+    try:
+        if os.path.realpath(os.getcwd()) == work:
+            return True
+    except FileNotFoundError:
+        os.makedirs(work, exist_ok=True)
+    os.chdir(work)
+    return False
+
+
+def _draw(program: Program, root: str) -> dict[str, Any]:
+    try:
+        return {"figures": figures.take_open()}
+    except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
+        return {"raised": program.describe(error, root)}
+
+
+def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
+    """The threads that keep a script from ending, after a second's grace, and the block that began each."""
+    clock = IdleClock()
+    running = [thread for thread in started if not thread.daemon]
+    while running and clock.seconds() < 1.0:
+        running[0].join(0.02)
+        running = [thread for thread in running if thread.is_alive()]
+    return [(thread, started[thread]) for thread in running]
+
+
+def _last_to_live() -> None:
+    """When memory runs out, let the system end this process before any other."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+# --- the command line --------------------------------------------------------------------------------------------
+
+
+def _prepare() -> None:
+    # Loggers that JAX sets up at import keep the stream they see then.
+    sys.stderr = streams()[1]
+    jaxhost.preload()
+
+
+def serve() -> None:
+    """Fork a process for each job read from standard input; say on standard output which began and which ended."""
+    _prepare()
+    say = os.dup(1)
+    running: dict[int, str] = {}
+
+    def tell(**event: Any) -> None:
+        os.write(say, json.dumps(event).encode() + b"\n")
+
+    def become_page(job: dict[str, Any]) -> NoReturn:
+        os.setsid()
+        # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
+        tell(folder=job["folder"], pid=os.getpid())
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for fd in (say, woken, wake):  # the server's own
+            os.close(fd)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        _run_and_leave(job)
+
+    # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    unread = b""
+    while True:
+        readable, _, _ = select.select([0, woken], [], [])
+        if woken in readable:
+            os.read(woken, 4096)
+            for pid in list(running):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    _end_group(pid)
+                    tell(folder=running.pop(pid), status=os.waitstatus_to_exitcode(status))
+        if 0 not in readable:
+            continue
+        data = os.read(0, 1 << 16)
+        if not data:
+            break
+        *lines, unread = (unread + data).split(b"\n")
+        for job in map(json.loads, lines):
+            if "matplotlib" in job["uses"]:
+                figures.preload()
+            pid = os.fork()
+            if pid == 0:
+                become_page(job)
+            running[pid] = job["folder"]
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
+        _end_group(pid)
+
+
+def _end_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _run_and_leave(job: dict[str, Any]) -> NoReturn:
+    """Run a job and end the process at once: a page must not run its host's exit handlers."""
+    status = 70
+    try:
+        run_job(job)
+        status = 0
+    except BaseException:  # noqa: BLE001
+        Path(job["folder"], "crash").write_text(traceback.format_exc(), encoding="utf-8")
+    finally:
+        os._exit(status)
+
+
+def main() -> None:
+    """The command line: ``serve``, or ``job FILE``."""
+    if sys.argv[1:] == ["serve"]:
+        serve()
+    else:
+        job = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
+        _prepare()
+        if "matplotlib" in job["uses"]:
+            figures.preload()
+        _run_and_leave(job)
+
+
+if __name__ == "__main__":
+    main()
