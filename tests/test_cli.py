@@ -98,6 +98,7 @@ def test_outside_a_project_that_is_said(
         ('[tool.livepages]\ndocz = "d"\n', "docz"),
         ("[tool.livepages]\ndocs = 3\n", "docs"),
         ("[tool.livepages]\ntimeout = true\n", "timeout"),
+        ("[tool.livepages]\nsnipets = 'x'\n", "did you mean 'snippets'?"),
     ],
 )
 def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -314,3 +314,11 @@ def test_a_word_is_explained_once_in_a_section() -> None:
     )
     told = render.told_once(page)
     assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")
+
+
+def test_indentation_by_tabs_means_what_it_does_without_this_extension(show: Show) -> None:
+    text = "!!! note\n\n\tInside.\n\n- item\n\n\t```python\n\tprint('in', 'item')\n\t```\n"
+    html = show(text)
+    assert html == show(text.expandtabs(4), name="spaces.md")
+    assert re.search(r'<div class="admonition note">.*Inside\..*</div>', html, re.DOTALL)
+    assert "<code>in item</code>" in html and "```" not in html

@@ -8,7 +8,8 @@ import pytest
 from livepages.course import read_course
 from livepages.execute import Engine, Runner, failures
 from livepages.source import Page, find_project
-from livepages.source.page import Settings, parse
+from livepages.source.front_matter import Settings
+from livepages.source.page import parse
 from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))

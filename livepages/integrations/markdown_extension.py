@@ -105,7 +105,8 @@ class _Show(Preprocessor):
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
         stamp = stash(render.stamp(run, jaxhost.versions())) if run.outcomes else ""
-        return [*shown, "", stamp, "", *rest.split("\n")]
+        # The page's own lines have the tabs that Markdown has expanded by now.
+        return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
 
     def _other(self, build: Build, lines: list[str]) -> list[str]:
         """Text that is no page: one that cannot be read shows why; no block may go unnoticed."""

@@ -156,7 +156,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         except ProjectError as error:
             raise PluginError(str(error)) from None
         except PageError as error:
-            failure = Failure(error.page, error.line, error.line, error.message)
+            failure = Failure(error.page, error.line, 0, error.message)
             self._tell([failure], "not every form of the pages was written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:

@@ -14,16 +14,16 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-import yaml
 from markdown.extensions.toc import slugify, unique
 from pytest_codeblocks import CodeBlock, extract_from_buffer
 
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
-from livepages.source.options import NEEDS, Options, parse_options
+from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
+from livepages.source.options import Options, parse_options
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
@@ -35,18 +35,6 @@ class PageError(Exception):
     def __init__(self, page: str, line: int, message: str) -> None:
         super().__init__(f"{page}:{line}: {message}")
         self.page, self.line, self.message = page, line, message
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a page's front matter says about its process."""
-
-    devices: int = 1
-    x64: bool = False
-    needs: str = ""
-    timeout: float = 0.0
-    alone: bool = False  # the page measures time: it runs while no other page does
-    jax: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,7 +129,7 @@ class Page:
     @property
     def description(self) -> str:
         """What the front matter says the page is about, in a sentence; empty if it does not."""
-        return str(self.meta.get("description", ""))
+        return " ".join(str(self.meta.get("description", "")).split())
 
     @property
     def body(self) -> str:
@@ -191,67 +179,27 @@ def read_page(path: Path, snippets: Path, name: str) -> Page:
 
 def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
     """`read_page` for text at hand."""
-    lines = re.sub(r"\r\n?", "\n", text).split("\n")
+    text = re.sub(r"\r\n?", "\n", text)
+    lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
-    front = _front_matter(lines, name)
     try:
-        expanded = tuple(expand([""] * len(front) + lines[len(front) :], snippets))
+        length = front_matter_length(lines)
+        expanded = tuple(expand([""] * length + lines[length:], snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return _page(text, front, expanded, path, name)
+    return _page(text, tuple(lines[:length]), expanded, path, name)
 
 
 @lru_cache(maxsize=512)  # while serving, most pages stay what they are
 def _page(text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str) -> Page:
-    settings, meta = _settings(front, name)
     lines = tuple(line for line, _ in expanded)
     try:
+        settings, meta = read_front_matter(front)
         blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
     return Page(path, name, text, lines, blocks, settings, meta)
-
-
-# --- front matter ------------------------------------------------------------------------------------------------
-
-
-def _front_matter(lines: list[str], name: str) -> tuple[str, ...]:
-    """The lines of the front matter, with those around it."""
-    if lines[0].rstrip() != "---":
-        return ()
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
-    if end is None:
-        raise PageError(name, 1, "the front matter is not closed with ---")
-    return tuple(lines[: end + 1])
-
-
-def _settings(front: tuple[str, ...], name: str) -> tuple[Settings, dict[str, object]]:
-    try:
-        meta = yaml.safe_load("\n".join(front[1:-1])) or {}
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise PageError(name, mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
-    if not isinstance(meta, dict):
-        raise PageError(name, 1, "the front matter is not a mapping")
-
-    def refuse(key: str, wanted: str) -> PageError:
-        line = next((n for n, text in enumerate(front, 1) if text.startswith(f"{key}:")), 1)
-        return PageError(name, line, f"{key}: {meta[key]!r} is not {wanted}")
-
-    given = {key: meta[key] for key in ("devices", "x64", "needs", "timeout", "alone", "jax") if key in meta}
-    for key in ("x64", "alone"):
-        if not isinstance(given.get(key, False), bool):
-            raise refuse(key, "true or false")
-    if type(given.get("devices", 1)) is not int or not 1 <= given.get("devices", 1) <= 512:
-        raise refuse("devices", "a whole number from 1 to 512")
-    if not NEEDS.fullmatch(str(given.get("needs", "cpu"))):
-        raise refuse("needs", 'a device such as "gpu" or "gpus>=2"')
-    if type(given.get("timeout", 1)) not in (int, float) or given.get("timeout", 1) <= 0:
-        raise refuse("timeout", "a number of seconds")
-    if not isinstance(given.get("jax", {}), dict):
-        raise refuse("jax", "a mapping of jax configuration names to values")
-    return Settings(**given), meta
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from livepages.source.suggestions import closest
+
 
 class ProjectError(Exception):
     """The project's settings cannot be used; the message names the file."""
@@ -83,7 +85,9 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
     }
     for name, value in table.items():
         if name not in kinds:
-            raise ProjectError(f"{file}: [tool.livepages] knows no {name!r}; it knows {', '.join(kinds)}")
+            raise ProjectError(
+                f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {', '.join(kinds)}"
+            )
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
     rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "jax")}
