@@ -106,3 +106,16 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
     with pytest.raises(ProjectError, match=words) as error:
         find_project(tmp_path)
     assert "pyproject.toml" in str(error.value)
+
+
+def test_files_of_other_programs_are_no_pages(site: Site, page: Path) -> None:
+    for name in (
+        ".#page.md",
+        "._page.md",
+        ".ipynb_checkpoints/page-checkpoint.md",
+        ".obsidian/note.md",
+        "part/.a/b.md",
+    ):
+        site.write(f"docs/{name}", "```python\n1 / 0\n```\n")
+    (site.root / "docs" / "gone.md").symlink_to("nowhere.md")
+    assert site.project.page_paths() == [page]

@@ -45,8 +45,9 @@ class Project:
         return self.root / ".cache" / "livepages"
 
     def page_paths(self) -> list[Path]:
-        """Every page of the site, in a fixed order."""
-        return sorted(self.docs.rglob("*.md"))
+        """Every page of the site, in a fixed order; what begins with a dot belongs to other programs."""
+        files = (file.relative_to(self.docs) for file in self.docs.rglob("*.md") if file.is_file())
+        return sorted(self.docs / file for file in files if not any(part.startswith(".") for part in file.parts))
 
     def name(self, path: Path) -> str:
         """A path as messages show it: relative to the root where it lies below it."""
