@@ -161,6 +161,16 @@ def test_includes_are_shown_as_they_run(show: Show, site: Site) -> None:
     assert "<code>7</code>" in html and html.count("value") >= 2 and "8&lt;" not in html
 
 
+TWO_FENCES = "```python\nprint('first', 1)\n```\n\n```python\nprint('second', 2)\n```\n"  # that one line includes
+
+
+def test_blocks_of_one_include_show_each_its_own_output(show: Show, site: Site) -> None:
+    site.write("snippets/two.md", TWO_FENCES)
+    html = show('# T\n\n--8<-- "two.md"\n')
+    assert re.findall(r"live-stdout.*?<code>(.*?)</code>", html) == ["first 1", "second 2"]
+    assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["t.1", "t.2"]
+
+
 def test_front_matter_tabs_and_crlf_do_not_hide_the_page(show: Show) -> None:
     html = show("---\nx64: true\n---\n\n# T\n\n```python\nif True:\n\tprint('t' + 'ab')\n```\n   \nAfter.\n")
     assert "<code>tab</code>" in html

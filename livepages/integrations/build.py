@@ -104,7 +104,7 @@ class Build:
         return page, self.run_of(page), text[len(body) :]
 
     def seen(self, page: Page) -> dict[int, list[Seen]]:
-        """What hosts saw of a page's blocks, by their lines."""
+        """What hosts saw of a page's blocks, by their indices."""
         return self.records.seen(page)
 
     def updated(self, page: Page, run: Run) -> str:

@@ -78,7 +78,7 @@ def _anchor(build: Build) -> Callable[[Page, Block], str]:
     """What says what a link to a block of the build's pages ends with."""
     anchors = cache(lambda path: render.anchors(pages[path], build.run_of(pages[path])))
     pages = {page.path: page for page in build.ordered}
-    return lambda page, block: anchors(page.path)[block.line]
+    return lambda page, block: anchors(page.path)[block.index]
 
 
 class _Show(Preprocessor):
