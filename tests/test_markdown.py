@@ -174,6 +174,12 @@ def test_front_matter_tabs_and_crlf_do_not_hide_the_page(show: Show) -> None:
     assert "<code>tab</code>" in html
 
 
+def test_what_is_indented_with_tabs_stays_where_it_is(show: Show) -> None:
+    html = show("!!! note\n\n\tInside.\n\n- item\n\n\t```python\n\tprint('in' + 'side')\n\t```\n")
+    assert re.search(r'admonition note">.*?<p>Inside\.</p>\s*</div>', html, re.DOTALL)
+    assert re.search(r"<li>.*<code>inside</code>.*</li>", html, re.DOTALL) and "```" not in html
+
+
 def test_a_failing_block_is_shown_in_place_without_an_unasked_for_page(show: Show) -> None:
     html = show("# T\n\n```python\n1 / 0\n```\n\nAfter.\n", strict=False)
     assert "docs/page.md:4" in html and "ZeroDivisionError" in html and "<p>After.</p>" in html

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from markdown import Markdown
+from mkdocs.utils.meta import get_data
 
 from livepages.source import Page, PageError, read_page
 from livepages.source.page import parse
@@ -45,6 +46,14 @@ def test_a_byte_order_mark_is_no_part_of_the_page(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_bytes(b"\xef\xbb\xbf```python\nx = 1\n```\n")
     assert [block.line for block in read_page(file, tmp_path, "page.md").blocks] == [1]
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_bytes(b"---\r\ntitle: T\r\n---\r\n\r\n```python\r\nx = 1\r\n```\r\n")
+    page = read_page(file, tmp_path, "page.md")
+    assert get_data(page.source) == ("```python\nx = 1\n```\n", {"title": "T"})  # what MkDocs makes of it
+    assert [block.code for block in page.blocks] == ["x = 1\n"]
 
 
 def test_a_fence_inside_a_fence_is_text() -> None:

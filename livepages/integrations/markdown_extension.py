@@ -114,7 +114,8 @@ class _Show(Preprocessor):
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
         stamp = stash(render.stamp(run, jaxhost.versions())) if run.outcomes else ""
-        return [*shown, "", stamp, "", *rest.split("\n")]
+        # As Python-Markdown has them after its normalization, which has been.
+        return [line.expandtabs(4) for line in [*shown, "", stamp, "", *rest.split("\n")]]
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""

@@ -110,7 +110,7 @@ class Page:
 
     path: Path
     name: str  # as messages show it
-    source: str  # the whole file
+    source: str  # the whole file, in lines that end as on Unix
     text: tuple[str, ...]  # the lines after includes; front matter is blank lines
     blocks: tuple[Block, ...]
     settings: Settings
@@ -192,7 +192,8 @@ def read_page(path: Path, snippets: Path, name: str) -> Page:
 
 def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
     """`read_page` for text at hand."""
-    lines = re.sub(r"\r\n?", "\n", text).split("\n")
+    text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
+    lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
     front = _front_matter(lines, name)
