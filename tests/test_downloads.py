@@ -50,7 +50,7 @@ def test_a_reader_can_run_it(course: Course, reader: Reader, proofs: Proofs, pat
     page, run = course.ran(path)
     text = programs(page, run, PROJECT, "", str)[ending]
     wanted = {
-        block.line: told(outcome.stdout)
+        block.index: told(outcome.stdout)
         for block, outcome in zip(page.program, run.outcomes, strict=True)
         # A notebook also writes values, and has other names for its own modules.
         if ending == "py" and not block.options.volatile and not outcome.skipped
@@ -61,6 +61,6 @@ def test_a_reader_can_run_it(course: Course, reader: Reader, proofs: Proofs, pat
     status, out, err = reader.run(f"{path.stem}.{ending}", text, absent(text))
     assert status == 0, out[-2000:] + err[-4000:]
     lines = set(told(out).split("\n"))
-    for line, output in wanted.items():
-        assert set(output.split("\n")) <= lines, line
+    for index, output in wanted.items():
+        assert set(output.split("\n")) <= lines, index
     proofs.keep(*rests_on)

@@ -85,6 +85,13 @@ def test_what_a_page_shows_its_script_prints_and_its_notebook_holds(book: Book, 
     compile(forms["page.py"], "page.py", "exec")
 
 
+def test_blocks_of_one_include_hold_each_their_own_output(book: Book) -> None:
+    book.site.write("snippets/two.md", "```python\nprint('first')\n```\n\n```python\nprint('second')\n```\n")
+    forms = book.forms('# Page\n\n--8<-- "two.md"\n')
+    assert [output["text"] for output in outputs(forms["page.ipynb"])] == ["first\n", "second\n"]
+    assert re.findall(r"```text\n(\w+)", forms["index.md"]) == ["first", "second"]
+
+
 RAISES = 'python raises="ValueError" match="a\\nb"\ntext = """a\nb"""\ndef fail():\n    raise ValueError(f"""{text}\nc""")\nfail()'
 
 

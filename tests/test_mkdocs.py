@@ -92,6 +92,15 @@ def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Sit
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
 
 
+def test_pages_of_one_text_show_each_its_own_output(book: Site) -> None:
+    text = "# T\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype)\n```\n"
+    book.write("docs/index.md", text)
+    book.write("docs/two.md", f"---\nx64: true\n---\n{text}")
+    build(book)
+    assert "<code>float32</code>" in pages(book)["index.html"]
+    assert "<code>float64</code>" in pages(book)["two/index.html"]
+
+
 def test_a_change_of_code_runs_that_page_alone(book: Site) -> None:
     build(book)
     book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")

@@ -4,8 +4,9 @@ import html
 import importlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import markdown
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from inventories.make import JAX_WITHOUT
 from livepages.execute import Engine
 from livepages.execute.marks import skipped
-from livepages.integrations.build import Build, use
+from livepages.integrations.build import Build, Conversion
 from livepages.render.links import linked
 from livepages.source import Inventory, Page, PageNames, ProjectError, find_project, read_inventories
 from tests.conftest import Site
@@ -173,20 +174,22 @@ re.match
 
 
 @pytest.fixture
-def show(site: Site) -> Iterator[Callable[[str], str]]:
+def show(site: Site) -> Callable[[str], str]:
     """Turns the text of a page into HTML."""
 
     def show(text: str) -> str:
-        site.write("docs/page.md", text)
+        file = site.write("docs/page.md", text)
         build = Build(site.engine)
         build.begin(lambda pages: None, lambda page, run: None)
-        use(build)
         names = ["highlight", "inlinehilite", "superfences", "tabbed"]
         extensions = ["abbr", "tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
-        return markdown.markdown(text, extensions=extensions, extension_configs={"toc": {"permalink": True}})
+        configs: dict[str, dict[str, Any]] = {
+            "toc": {"permalink": True},
+            "livepages": {"conversion": Conversion(build, file)},
+        }
+        return markdown.markdown(text, extensions=extensions, extension_configs=configs)
 
-    yield show
-    use(None)
+    return show
 
 
 def test_a_word_is_not_explained_under_its_own_heading(show: Callable[[str], str]) -> None:

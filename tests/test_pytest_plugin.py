@@ -39,6 +39,15 @@ def test_every_block_is_an_item_once(pytester: pytest.Pytester, project: Path, a
     assert [line for line in result.outlines if "::" in line] == ["docs/page.md::line 3", "docs/page.md::line 9"]
 
 
+def test_blocks_of_one_include_are_items_of_their_own(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "snippets").mkdir()
+    (project / "snippets" / "two.md").write_text("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    (project / "docs" / "page.md").write_text('--8<-- "two.md"\n')
+    result = run(pytester, "-v", "docs")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["docs/page.md::line 1 PASSED*", "docs/page.md::line 1, block 2 FAILED*"])
+
+
 def test_blocks_pass_in_their_order_and_alone(pytester: pytest.Pytester, project: Path) -> None:
     run(pytester, "docs").assert_outcomes(passed=2)
     run(pytester, "docs", "-k", "line and 9").assert_outcomes(passed=1, deselected=1)

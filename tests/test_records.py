@@ -137,6 +137,14 @@ def test_a_record_that_cannot_be_read_is_an_error_that_names_it(
         Records(site.project).of(page)
 
 
+def test_blocks_of_one_include_are_recorded_each_by_itself(site: Site) -> None:
+    site.write("snippets/two.md", "```python\nprint('first')\n```\n\n```python\nprint('second')\n```\n")
+    page = site.read(site.write("docs/page.md", '--8<-- "two.md"\n'))
+    record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
+    seen = Records(site.project).seen(page)
+    assert [[one.entry.stdout for one in seen[block.index]] for block in page.program] == [["first"], ["second"]]
+
+
 # --- compared ------------------------------------------------------------------------------------------------------
 
 
@@ -145,7 +153,7 @@ def test_an_outcome_must_equal_the_record_of_its_kind_or_else_any(recorded: tupl
     block, outcome = page.program[0], run.outcomes[0]
 
     def told(device: str) -> str:
-        return mismatch(block, outcome, device, Records(site.project).seen(page)[block.line])
+        return mismatch(block, outcome, device, Records(site.project).seen(page)[block.index])
 
     assert told("cpu") == told("NVIDIA H200") == ""
     file = site.root / "records/cpu/page.yml"
@@ -212,7 +220,7 @@ def test_a_failing_page_is_recorded_and_told_and_the_others_too(
 
 def test_checking_records_does_not_import_jax(recorded: tuple[Site, Page, Run]) -> None:
     site = recorded[0]
-    code = "import sys\nsys.modules['jax'] = None\nfrom livepages.cli import main\nmain(['check'])"
+    code = "import sys\nsys.modules['jax'] = None\nfrom livepages.integrations.cli import main\nmain(['check'])"
     done = subprocess.run([sys.executable, "-c", code], cwd=site.root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -70,6 +70,10 @@ class Run:
         """Whether the page still runs."""
         return any(outcome.pending for outcome in self.outcomes)
 
+    def by_block(self, page: Page) -> dict[int, Outcome]:
+        """The outcome of each block of the page that runs, by its index."""
+        return {block.index: outcome for block, outcome in zip(page.program, self.outcomes, strict=True)}
+
     def to_json(self) -> dict[str, Any]:
         """Plain data for `from_json`."""
         return asdict(self)

@@ -31,7 +31,7 @@ class Download:
         self._configuration = jaxhost.configuration(
             settings.devices, settings.x64, {**project.jax, **settings.jax} if page.program else {}
         )
-        self._guards = {block.line: list(_guards(block, settings.needs)) for block in page.program}
+        self._guards = {block.index: list(_guards(block, settings.needs)) for block in page.program}
 
     @property
     def head(self) -> list[str]:
@@ -72,7 +72,7 @@ class Download:
 
     def guarded(self, block: Block, code: str) -> str:
         """Code of a block that is left out, with a word why, where the block cannot run."""
-        for condition, reason in reversed(self._guards[block.line]):
+        for condition, reason in reversed(self._guards[block.index]):
             code = f'if {condition}:\n    print("Not run here:", {reason})\nelse:\n{indented(code)}'
         return code
 

@@ -16,13 +16,13 @@ def plain(page: Page, run: Run, found: Iterable[str | Code]) -> str:
         run: what running it gave.
         found: the page's prose and blocks, in order.
     """
-    outcomes = dict(zip((block.line for block in page.program), run.outcomes, strict=True))
+    outcomes = run.by_block(page)
     parts = []
     for piece in found:
         if isinstance(piece, str):
             parts.append(piece.strip("\n"))
             continue
-        for part in _shown(piece.block, outcomes.get(piece.block.line)):
+        for part in _shown(piece.block, outcomes.get(piece.block.index)):
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
     if run.outcomes:
         device = f" on {run.device}" if run.device else ""

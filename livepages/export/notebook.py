@@ -22,7 +22,7 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         download: the page, made ready.
         cells: its prose and its blocks, in order.
     """
-    outcomes = dict(zip((block.line for block in download.page.program), download.run.outcomes, strict=True))
+    outcomes = download.run.by_block(download.page)
     head = [f"# {line}".rstrip() for line in download.head]
     if download.install:
         head += ["# To install the same, take the mark from the next line:", f"# %pip {download.install}"]
@@ -35,7 +35,7 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         else:
             if carried := download.carried(cell):
                 made.append(new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}}))
-            made.append(_code_cell(download, cell, outcomes[cell.line]))
+            made.append(_code_cell(download, cell, outcomes[cell.index]))
     for number, cell_ in enumerate(made):
         cell_["id"] = f"cell-{number}"  # the library's own are random
     book = new_notebook(cells=made, metadata={"kernelspec": _KERNEL, "language_info": {"name": "python"}})

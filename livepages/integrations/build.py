@@ -1,7 +1,7 @@
 """One build of a site: its pages, their runs, and everything that went wrong."""
 
-import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, history, read_course
@@ -13,7 +13,7 @@ from livepages.worker import jaxhost
 
 
 class Build:
-    """What the integrations that show pages share: `begin` brings every page up to date, `find` gives one to show."""
+    """What the integrations that show pages share: `begin` brings all `pages` up to date."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -24,8 +24,7 @@ class Build:
         self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
         self._attempts = Attempts(engine)
         self._began: list[Page] = []
-        self._pages: list[Page] = []
-        self._bodies: list[tuple[str, Page]] = []
+        self.pages: dict[Path, Page] = {}
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
 
@@ -51,12 +50,11 @@ class Build:
         self.inventory = read_inventories(self.engine.project)
         self.records = Records(self.engine.project)
         self._changed = history.days(self.engine.project)
-        self._pages, self.unread = self.engine.read(self.engine.project.page_paths())
-        self._bodies = [(_normal(page.body), page) for page in self._pages]
-        pages = {page.path: page for page in self._pages}
-        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, pages, self.inventory)
+        pages, self.unread = self.engine.read(self.engine.project.page_paths())
+        self.pages = {page.path: page for page in pages}
+        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, self.pages, self.inventory)
         self.failures = [*self.unread, *self.guide.problems()]
-        programs = [page for page in self._pages if page.program]
+        programs = [page for page in pages if page.program]
         runs = self.engine.kept(programs)
         stale = [page for page in programs if page.path not in runs]
 
@@ -72,7 +70,7 @@ class Build:
     @property
     def ran(self) -> list[tuple[Page, Run]]:
         """The pages that could be read, and what running each gave."""
-        return [(page, self.run_of(page)) for page in self._pages]
+        return [(page, self.run_of(page)) for page in self.pages.values()]
 
     @property
     def ordered(self) -> list[Page]:
@@ -86,7 +84,7 @@ class Build:
 
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then; None for any other file."""
-        return page.source if (page := self._page(path)) else None
+        return self.pages[path].source if path in self.pages else None
 
     @property
     def origin(self) -> str:
@@ -94,17 +92,8 @@ class Build:
         commit = history.commit(self.engine.project)
         return f"Built{f' from commit `{commit}`' if commit else ''} with {jaxhost.versions()}."
 
-    def find(self, text: str) -> tuple[Page, Run, str] | None:
-        """The page whose text this is, its run, and what stands behind the page's text; None for any other text."""
-        text = _normal(text)
-        found = [(body, page) for body, page in self._bodies if body and text.startswith(body)]
-        if not found:
-            return None
-        body, page = max(found, key=lambda pair: len(pair[0]))
-        return page, self.run_of(page), text[len(body) :]
-
     def seen(self, page: Page) -> dict[int, list[Seen]]:
-        """What hosts saw of a page's blocks, by their lines."""
+        """What hosts saw of a page's blocks, by their indices."""
         return self.records.seen(page)
 
     def updated(self, page: Page, run: Run) -> str:
@@ -113,44 +102,33 @@ class Build:
 
     def shown_as(self, path: Path, text: str) -> object:
         """What decides how this text of a file is shown: equal for two builds that show it the same way."""
-        page = self._page(path)
+        page = self.pages.get(path)
         if page is None:
             return text, self.inventory, tuple(self.failures)
         run = self.run_of(page)
-        others = [self.seen(other) for other in self._pages] if status.STATUS in page.text else None
+        others = [self.seen(other) for other in self.pages.values()] if status.STATUS in page.text else None
         shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
         return *shown, self.seen(page), others
-
-    def _page(self, path: Path) -> Page | None:
-        return next((page for page in self._pages if page.path == path), None)
 
     @property
     def summary(self) -> str:
         """What the build consists of, in a line."""
-        blocks = [block for page in self._pages for block in page.blocks]
+        blocks = [block for page in self.pages.values() for block in page.blocks]
         off = sum(not block.runs for block in blocks)
         ran = sum(len(page.program) for page in self._began)
         pending = sum(outcome.pending for run in self._runs.values() for outcome in run.outcomes)
         return (
-            f"{count(len(self._pages), 'page')}, {count(len(blocks), 'Python block')}: "
+            f"{count(len(self.pages), 'page')}, {count(len(blocks), 'Python block')}: "
             f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"
         ) + (f", {pending} still running" if pending else "")
 
 
-_in_use: Build | None = None
+@dataclass
+class Conversion:
+    """What the Markdown extension is told of the text that it gets to see, by the program that has it converted.
 
+    Whoever gives one has brought the build up to date, and tells of its failures.
+    """
 
-def use(build: Build | None) -> None:
-    """Let pages be shown from this build, which is up to date and whose owner tells of its failures."""
-    global _in_use  # noqa: PLW0603  (a Markdown extension has no other way to learn of its host)
-    _in_use = build
-
-
-def in_use() -> Build | None:
-    """The build that pages are shown from, None where nobody has said."""
-    return _in_use
-
-
-def _normal(text: str) -> str:
-    """Text as Python-Markdown has normalized it when extensions get to see it."""
-    return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")
+    build: Build
+    path: Path | None = None  # of the page that is converted; None for any other text

@@ -24,7 +24,7 @@ from watchdog.observers.polling import PollingObserver
 from livepages.course import read_course
 from livepages.execute import Engine, Failure, WorkerError
 from livepages.export import Kept, publish
-from livepages.integrations.build import Build, use
+from livepages.integrations.build import Build, Conversion
 from livepages.integrations.progress import Progress
 from livepages.source import Page, PageError, ProjectError, find_project
 
@@ -48,6 +48,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._indexed = _Indexed()
         self._content: str | None = None
         self._build: Build | None = None
+        self._conversion: Conversion | None = None
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Remember whether failures end the build, or are shown in the page."""
@@ -67,6 +68,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._build:
                 self._build.engine.close()
             self._build = Build(Engine(project))
+        self._conversion = Conversion(self._build)
+        config.mdx_configs["livepages"] = {"conversion": self._conversion}
         if self._serving and (privacy := config.plugins.get("material/privacy")):
             privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
@@ -92,14 +95,14 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         log.info(build.summary)
         self._told = [failure for failure in self._told if failure in build.failures]
         self._tell(build.failures, "the site is as it was")
-        use(build)
 
     def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
         """Show what has run, even if the file was saved again in the meantime."""
         return self._current().source(Path(page.file.abs_src_path or ""))
 
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
-        """While serving, show a page that nothing has changed as it was shown before: most pages, after an edit."""
+        """Say which page is converted next. While serving, show one that nothing has changed as it was shown before."""
+        self._converts(Path(page.file.abs_src_path or ""))
         if self._serving:
             shown = self._current().shown_as(Path(page.file.abs_src_path or ""), markdown)
             self._shown.watch(page, shown, config, files)
@@ -107,6 +110,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """Let MkDocs know the anchors of blocks: it looks for anchors in the Markdown alone."""
+        self._converts(None)
         anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
         page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
         return html
@@ -188,9 +192,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_shutdown(self) -> None:
         """End the pages' processes, and the one that they are forked from."""
-        use(None)
         if self._build:
             self._build.engine.close()
+
+    def _converts(self, path: Path | None) -> None:
+        assert self._conversion is not None
+        self._conversion.path = path
 
     def _current(self) -> Build:
         assert self._build is not None

@@ -6,6 +6,7 @@ Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of 
 """
 
 import threading
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from pytest_codeblocks.plugin import TestBlock
 
 from livepages.execute import Engine, Failure, Run, count, judge, marks
 from livepages.records import Records, mismatch
-from livepages.source import Block, Page, PageError, Project, ProjectError, find_project, read_page
+from livepages.source import Page, PageError, Project, ProjectError, find_project, read_page
 
 _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 
@@ -77,8 +78,10 @@ class PageFile(pytest.File):
         assert project is not None
         try:
             page = read_page(self.path, project.snippets, project.name(self.path))
+            on_line: Counter[int] = Counter()  # an include may hold several blocks
             for number, block in enumerate(page.program):
-                yield BlockItem.of(self, project, page, number, block)
+                on_line[block.line] += 1
+                yield BlockItem.of(self, project, page, number, on_line[block.line])
         except PageError as error:
             yield UnreadableItem.of(self, error)
 
@@ -116,9 +119,11 @@ class BlockItem(TestBlock):
     number: int
 
     @classmethod
-    def of(cls, parent: PageFile, project: Project, page: Page, number: int, block: Block) -> "BlockItem":
-        """The item of block `number` of the page's program, with the marks written above it."""
-        item: BlockItem = cls.from_parent(parent, name=f"line {block.line}", obj=block)
+    def of(cls, parent: PageFile, project: Project, page: Page, number: int, on_line: int) -> "BlockItem":
+        """The item of block `number` of the program, block `on_line` of those on its line, with the marks above it."""
+        block = page.program[number]
+        which = f", block {on_line}" if on_line > 1 else ""
+        item: BlockItem = cls.from_parent(parent, name=f"line {block.line}{which}", obj=block)
         item.project, item.page, item.number = project, page, number
         for mark in marks.marks_of(block):
             item.add_marker(mark)
@@ -137,7 +142,7 @@ class BlockItem(TestBlock):
             pytest.skip(outcome.skipped)
         if failure := judge(block, outcome):
             raise BlockError(str(failure))
-        if told := mismatch(block, outcome, run.device, runs.records.seen(self.page)[block.line]):
+        if told := mismatch(block, outcome, run.device, runs.records.seen(self.page)[block.index]):
             message = "the output is not the one on record; `livepages record` would write this one down"
             raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
 

@@ -52,7 +52,7 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
     for page in pages:
         known = [(_by_block(page, host, records)) for host, records in (old, new)]
         for block in page.program:
-            before, after = (seen.get(block.line) for seen in known)
+            before, after = (seen.get(block.index) for seen in known)
             ran = [seen for seen in (before, after) if seen and seen.entry.outcome != NOT_RUN]
             apart += len(ran) == 1
             if before is None or after is None or len(ran) < 2:
@@ -65,4 +65,4 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
 
 
 def _by_block(page: Page, host: Host, records: Records) -> dict[int, Seen]:
-    return {line: one for line, seen in records.seen(page).items() for one in seen if one.host == host}
+    return {index: one for index, seen in records.seen(page).items() for one in seen if one.host == host}

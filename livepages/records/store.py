@@ -145,10 +145,10 @@ class Records:
         ]
 
     def seen(self, page: Page) -> dict[int, list[Seen]]:
-        """For each block of a page, by its line, what the hosts saw of it that still holds."""
+        """For each block of a page that runs, by its index, what the hosts saw of it that still holds."""
         records = self.holding(page)
         return {
-            block.line: [
+            block.index: [
                 Seen(record.host, record.device, record.entries[_short(block.key)])
                 for record in records
                 if _short(block.key) in record.entries
@@ -162,7 +162,7 @@ class Records:
         for page in pages:
             known = self.seen(page)
             for block in page.program:
-                hosts = {seen.host.name for seen in known[block.line] if seen.entry.outcome != FAILED}
+                hosts = {seen.host.name for seen in known[block.index] if seen.entry.outcome != FAILED}
                 for name in found:
                     found[name] += [] if name in hosts else [block]
         return found

@@ -29,10 +29,10 @@ def page_lines(
         page: the page.
         run: what running it gave.
         versions: of what ran it, in words.
-        seen: for each block, by its line, what hosts saw of it.
+        seen: for each block that runs, by its index, what hosts saw of it.
         stash: takes HTML, gives the text that stands for it in Markdown.
     """
-    outcomes = dict(zip((block.line for block in page.program), run.outcomes, strict=True))
+    outcomes = run.by_block(page)
     ran_on = f"{versions}, {run.device}" if run.device else versions
     lines: list[str] = []
     at = 0
@@ -40,8 +40,8 @@ def page_lines(
     for block in page.blocks:
         lines += page.text[at : block.fence.start]
         notes, at = _notes(page, block)
-        context = _Context(found[block.line], ran_on, run.device, seen.get(block.line, ()), stash)
-        lines += _block_lines(block, outcomes.get(block.line), notes, context)
+        context = _Context(found[block.index], ran_on, run.device, seen.get(block.index, ()), stash)
+        lines += _block_lines(block, outcomes.get(block.index), notes, context)
     return [*lines, *page.text[at:]]
 
 
@@ -55,17 +55,17 @@ class _Context:
 
 
 def anchors(page: Page, run: Run) -> dict[int, str]:
-    """For each block, by its line, what a link to it ends with: its own id, or its section and its place among those
+    """For each block, by its index, what a link to it ends with: its own id, or its section and its place among those
     shown there; for one of which nothing is shown, its section."""
-    outcomes = dict(zip((block.line for block in page.program), run.outcomes, strict=True))
+    outcomes = run.by_block(page)
     places: Counter[str] = Counter()
     found = {}
     for block in page.blocks:
         above = [section.anchor for section in page.sections if section.start < block.fence.start]
         section = above[-1] if above else "start"
-        hidden = _hidden(block, outcomes.get(block.line))
+        hidden = _hidden(block, outcomes.get(block.index))
         places[section] += not hidden
-        found[block.line] = section if hidden else block.options.id or f"{section}.{places[section]}"
+        found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
     return found
 
 
@@ -103,7 +103,7 @@ def missing(page: Page, content: str) -> list[Failure]:
 def light(content: str) -> str:
     """A page's HTML without the marks of names, signs and blanks in code, which are most of it and look like text, and
     without those by which `missing` knows blocks."""
-    content = re.sub(r' data-live-line="\d+"|(?<=<pre>)<span></span>', "", content)
+    content = re.sub(r' data-live-block="\d+"|(?<=<pre>)<span></span>', "", content)
     return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
 
 
@@ -124,7 +124,7 @@ def told_once(content: str) -> str:
 
 
 def _marker(block: Block) -> str:
-    return f'data-live-line="{block.line}"'
+    return f'data-live-block="{block.index}"'
 
 
 def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], context: _Context) -> list[str]:
@@ -295,7 +295,7 @@ def _visible(text: str) -> str:
 def _own_ids(block: Block, outcome: Outcome) -> list[str]:
     """The figures with ids that no other block of the page has."""
     return [
-        re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.line}-{number}-", svg)
+        re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.index}-{number}-", svg)
         for number, svg in enumerate(outcome.figures)
     ]
 

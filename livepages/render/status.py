@@ -127,7 +127,7 @@ class _Status:
         return [(page, block) for page in self._pages for block in page.program]
 
     def _at(self, page: Page, block: Block) -> list[Seen]:
-        return self._seen[page.path][block.line]
+        return self._seen[page.path][block.index]
 
     def _link(self, page: Page, block: Block | None = None) -> str:
         target = relpath(page.path.as_posix(), self._here.path.parent.as_posix())

@@ -42,7 +42,8 @@ class Block:
     """One Python fence of a page."""
 
     page: str
-    line: int  # of the opening fence, in the page
+    index: int  # among all blocks of the page, from 0: what identifies the block
+    line: int  # of the opening fence, in the page; for messages, as several blocks of an include share one
     code: str
     lines: tuple[int, ...]  # for each line of code: its line in the page (that of the include, if included)
     start: int  # line of the page's script on which the code begins, from 1
@@ -97,7 +98,7 @@ class Page:
 
     path: Path
     name: str  # as messages show it
-    source: str  # the whole file
+    source: str  # the whole file, in lines that end as on Unix
     text: tuple[str, ...]  # the lines after includes; front matter is blank lines
     blocks: tuple[Block, ...]
     settings: Settings
@@ -179,7 +180,7 @@ def read_page(path: Path, snippets: Path, name: str) -> Page:
 
 def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
     """`read_page` for text at hand."""
-    text = re.sub(r"\r\n?", "\n", text)
+    text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
     lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
@@ -214,7 +215,7 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
         KEY_VERSION, json.dumps([settings.devices, settings.x64, settings.needs, settings.jax], sort_keys=True)
     )
     start = 1
-    for raw in _extract(lines, origin, fences, python):
+    for index, raw in enumerate(_extract(lines, origin, fences, python)):
         fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
         try:
             options = parse_options(fence.info)
@@ -224,6 +225,7 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
             digest = _digest(digest, raw.code, options.needs)
         yield Block(
             page=name,
+            index=index,
             line=line,
             code=raw.code,
             lines=tuple(origin[fence.start + 1 : fence.end - 1]),
