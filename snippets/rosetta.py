@@ -218,9 +218,7 @@ def table(groups: list[str]) -> list[Row]:
         for title, now in run_rows(rows, "torch").items():
             then = recorded[title]
             same = close(now.value, then.value) and (now.dtypes, now.error) == (then.dtypes, then.error)
-            assert same, (
-                f"{title!r}: PyTorch {version('torch')} returns {now}, {record['torch']} returned {then}"
-            )
+            assert same, f"{title!r}: PyTorch {version('torch')} returns {now}, {record['torch']} returned {then}"
     found = {"numpy": run_rows(rows, "numpy"), "torch": recorded, "jax": run_rows(rows, "jax")}
     for row in rows:
         row.results = {library: found[library][row.title] for library in LIBRARIES if library in row.code}

@@ -2,7 +2,7 @@
 
 Data for `rosetta`. A ``# %%`` line begins a row, and a line with the name of a library begins that library's code. The
 last line of the code is an expression, whose value is the result. All results of a row must be equal, including their
-types, unless a ``# dtype:`` line says why the types differ or a ``# differs:`` line says why the values differ; then they
+types, unless a ``# dtype:`` line says why the types differ or a ``# differs:`` line why the values differ; then they
 must differ in that way. After the code of a library, ``# proof`` begins lines that run but are not shown: assertions of
 whatever else the remark says. Every row starts from the names of the first one.
 """
