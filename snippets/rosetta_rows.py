@@ -1463,7 +1463,7 @@ list(batches(np.arange(5), 2))
 # ---- Images and layers
 
 # %% A convolution, with PyTorch's layout
-# note: The images are NCHW and the kernel is OIHW. JAX supports this layout; its libraries default to channels last.
+# note: The image is NCHW and the kernel is OIHW. JAX supports this layout; Flax expects channels last.
 # torch
 image = torch.arange(18.0).reshape(1, 2, 3, 3)
 kernel = torch.arange(16.0).reshape(2, 2, 2, 2)
@@ -1479,7 +1479,7 @@ assert nnx.Conv(2, 3, (2, 2), rngs=nnx.Rngs(0)).kernel.shape == (2, 2, 2, 3)
 assert nnx.Conv(2, 3, (2, 2), rngs=nnx.Rngs(0))(jnp.ones((1, 5, 5, 2))).shape == (1, 5, 5, 3)
 
 # %% A convolution, channels last
-# note: NHWC images and HWIO kernels. In the result PyTorch's axes are put into the same order.
+# note: The image is NHWC and the kernel is HWIO. PyTorch's result is permuted to match.
 # torch
 image = torch.arange(18.0).reshape(1, 2, 3, 3)
 kernel = torch.arange(16.0).reshape(2, 2, 2, 2)
@@ -1494,7 +1494,7 @@ jax.lax.conv_general_dilated(
     dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 # %% Flatten an image
-# differs: The channels come first in PyTorch and last here, so the features that follow are in another order.
+# differs: The channels come first in PyTorch and last here, so the features come in a different order.
 # torch
 image = torch.arange(8.0).reshape(1, 2, 2, 2)
 image.flatten(1)
@@ -1535,7 +1535,7 @@ mean, var = m.mean(0), m.var(0)
 (m - mean) / jnp.sqrt(var + 1e-5)
 
 # %% Batch normalization in evaluation
-# note: `eval()` switches to the running averages, at first 0 and 1. In JAX you pass them in.
+# note: `eval()` switches to the running averages, which start at 0 and 1. In JAX you pass them in.
 # torch
 norm = torch.nn.BatchNorm1d(3).eval()
 norm(m).detach()
@@ -1544,7 +1544,7 @@ mean, var = jnp.zeros(3), jnp.ones(3)
 (m - mean) / jnp.sqrt(var + 1e-5)
 
 # %% The running averages after a batch
-# note: A training call changes them inside the module. In JAX you return them. The variance here divides by n - 1.
+# note: A training call updates them inside the module. In JAX you return them. This variance divides by n - 1.
 # torch
 norm = torch.nn.BatchNorm1d(3)
 _ = norm(m)
@@ -1556,7 +1556,7 @@ var = 0.9 * var + 0.1 * m.var(0, ddof=1)
 mean, var
 
 # %% What momentum means
-# differs: PyTorch weights the new batch with it, Flax the old average: 0.1 in PyTorch is 0.9 in Flax.
+# differs: In PyTorch it is the weight of the new batch, in Flax that of the old average. 0.1 in PyTorch is 0.9 in Flax.
 # torch
 torch.nn.BatchNorm1d(3).momentum
 # proof
