@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 PEAKS = ("peak product", "peak memory")  # the names of the two rows that measure a host's limits
-_SIZE = 9  # of the names in the figure, in points
+_SIZE = 10  # of the names in the figure, in points
 _ROW = re.compile(
     r"^[^\w\n]*(?P<name>\w.*?)\s+(?P<numbers>\d\.\d{3}e[+-]\d\d(\s+\d\.\d{3}e[+-]\d\d){2})\s*$", re.MULTILINE
 )
