@@ -120,7 +120,7 @@ def _name_dots(figure: Figure, axes: Axes, dots: list[Cost], roof: list[tuple[fl
         x, y = axes.transData.transform(point) * to_points
         return float(x), float(y)
 
-    area = Box(*(axes.get_window_extent().extents * to_points))
+    area = Box(*(float(edge) * to_points for edge in axes.get_window_extent().extents))
     at = {cost: place((cost.intensity, cost.flops / cost.seconds / 1e9)) for cost in dots}
     taken = [Box(x - 4, y - 4, x + 4, y + 4) for x, y in at.values()]
     corners = [place(point) for point in roof]
