@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execute import engine, marks
-from livepages.worker import jaxhost
+from livepages.execute import engine
+from livepages.worker import runtime
+from livepages.worker.jax_runtime import JaxRuntime
 from tests.conftest import Site
 
 
@@ -80,9 +81,9 @@ def test_prose_titles_and_other_files_are_not(site: Site, page: Path) -> None:
         lambda patch: patch.setenv("JAX_ENABLE_X64", "1"),
         lambda patch: patch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"),
         lambda patch: patch.setattr("platform.python_version", lambda: "3.99.0"),
-        lambda patch: patch.setattr(jaxhost, "accelerators", lambda: ["NVIDIA H200"]),
-        lambda patch: patch.setattr(jaxhost, "accelerators", lambda: ["NVIDIA H200"] * 2),
-        lambda patch: patch.setattr(jaxhost, "version", lambda name: "9.9"),
+        lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"]),
+        lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"] * 2),
+        lambda patch: patch.setattr(runtime, "version", lambda name: "9.9"),
         lambda patch: patch.setattr(engine, "_engine", lambda: "another engine"),
     ],
     ids=["JAX_*", "XLA_FLAGS", "Python", "device kind", "device count", "jax and jaxlib", "engine"],
@@ -99,17 +100,17 @@ def test_the_version_of_every_imported_distribution_is_covered(
     site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     real = importlib.metadata.version
-    monkeypatch.setattr(jaxhost, "version", lambda one: "9.9" if one.lower() == name.lower() else real(one))
+    monkeypatch.setattr(runtime, "version", lambda one: "9.9" if one.lower() == name.lower() else real(one))
     assert not kept(site, page)
 
 
 def test_settings_of_the_project_are_covered(site: Site, page: Path) -> None:
-    site.write("pyproject.toml", "[tool.livepages]\n[tool.livepages.jax]\njax_debug_nans = true\n")
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\n[tool.livepages.jax]\njax_debug_nans = true\n')
     assert not kept(site, page)
 
 
-def test_what_marks_skip_is_covered(site: Site, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marks, "skipped", lambda block: "not here")
+def test_marks_are_covered(site: Site, page: Path) -> None:
+    page.write_text(page.read_text().replace("```python\nimport", "<!--pytest.mark.slow-->\n```python\nimport"))
     assert not kept(site, page)
 
 
@@ -150,9 +151,3 @@ def test_marks_skip_a_block_on_this_host(site: Site) -> None:
     lacking = "needs x, which the block of line 6 did not get to make"
     assert [outcome.skipped for outcome in outcomes] == ["too new", "needs the module no_such_module", "", lacking]
     assert outcomes[2].stdout == "on\n"
-
-
-@pytest.mark.parametrize("mark", ["pytest.mark.skipif(nonsense)", "pytest.mark.slow.name"])
-def test_a_mark_that_cannot_be_read_is_a_failure_of_the_page(site: Site, mark: str) -> None:
-    _, failed = site.engine.read([site.write("docs/page.md", f"# T\n\n<!--{mark}-->\n```python\nx = 1\n```\n")])
-    assert [(failure.page, failure.line) for failure in failed] == [("docs/page.md", 4)]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from livepages.worker import is_device
+
 SOURCES = ("above", "below", "block", "tabbed-left", "tabbed-right", "none")
-NEEDS = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 
 
 @dataclass(frozen=True)
@@ -79,14 +80,14 @@ def _value(option: str, value: str) -> object:
             number = float(value)
         except ValueError:
             number = -1.0
-        if not number > 0:
+        if not 0 < number < float("inf"):
             raise refuse("a number of seconds" if option == "timeout" else "a number above 0")
         return number
     if option == "source" and value not in SOURCES:
         raise refuse("one of " + ", ".join(SOURCES))
     if option == "result" and value != "markdown" and not _has_lexer(value):
         raise refuse("markdown or a language that Pygments knows")
-    if option == "needs" and not NEEDS.fullmatch(value):
+    if option == "needs" and not is_device(value):
         raise refuse('a device such as "gpu" or "gpus>=2"')
     if option == "match":
         try:

@@ -23,7 +23,9 @@ from markdown.extensions.toc import slugify, unique
 from pytest_codeblocks import CodeBlock, extract_from_buffer
 
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
-from livepages.source.options import NEEDS, Options, parse_options
+from livepages.source.options import Options, parse_options
+from livepages.source.project import Project
+from livepages.worker import Runtime, SettingError
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
@@ -41,12 +43,15 @@ class PageError(Exception):
 class Settings:
     """What a page's front matter says about its process."""
 
-    devices: int = 1
-    x64: bool = False
-    needs: str = ""
     timeout: float = 0.0
     alone: bool = False  # the page measures time: it runs while no other page does
-    jax: Mapping[str, object] = field(default_factory=dict)
+    runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
+    remark: str = ""  # on them, in words
+
+    @property
+    def needs(self) -> str:
+        """The device without which the page does not run; empty if any will do."""
+        return str(self.runtime.get("needs", ""))
 
 
 @dataclass(frozen=True)
@@ -171,42 +176,41 @@ class Page:
         return program[-1].key if program else ""
 
 
-def read_page(path: Path, snippets: Path, name: str) -> Page:
-    """The page in a file.
-
-    Args:
-        path: the Markdown file.
-        snippets: the folder that includes are relative to.
-        name: the page's name for messages.
+def read_page(path: Path, project: Project) -> Page:
+    """The page in a Markdown file of a project.
 
     Raises:
         PageError: the page is not UTF-8, an include or the front matter cannot be read, or a fence cannot be taken.
     """
+    name = project.name(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise PageError(name, line, f"the page is not UTF-8: {error.reason}") from None
-    return parse(text, path, snippets, name)
+    return parse(text, path, project)
 
 
-def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
+def parse(text: str, path: Path, project: Project) -> Page:
     """`read_page` for text at hand."""
+    name = project.name(path)
     text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
     lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
     front = _front_matter(lines, name)
     try:
-        expanded = tuple(expand([""] * len(front) + lines[len(front) :], snippets))
+        expanded = tuple(expand([""] * len(front) + lines[len(front) :], project.snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return _page(text, front, expanded, path, name)
+    return _page(text, front, expanded, path, name, project.runtime)
 
 
 @lru_cache(maxsize=512)  # while serving, most pages stay what they are
-def _page(text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str) -> Page:
-    settings, meta = _settings(front, name)
+def _page(
+    text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str, runtime: Runtime
+) -> Page:
+    settings, meta = _settings(front, name, runtime)
     lines = tuple(line for line, _ in expanded)
     try:
         blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
@@ -228,7 +232,7 @@ def _front_matter(lines: list[str], name: str) -> tuple[str, ...]:
     return tuple(lines[: end + 1])
 
 
-def _settings(front: tuple[str, ...], name: str) -> tuple[Settings, dict[str, object]]:
+def _settings(front: tuple[str, ...], name: str, runtime: Runtime) -> tuple[Settings, dict[str, object]]:
     try:
         meta = yaml.safe_load("\n".join(front[1:-1])) or {}
     except yaml.YAMLError as error:
@@ -241,19 +245,16 @@ def _settings(front: tuple[str, ...], name: str) -> tuple[Settings, dict[str, ob
         line = next((n for n, text in enumerate(front, 1) if text.startswith(f"{key}:")), 1)
         return PageError(name, line, f"{key}: {meta[key]!r} is not {wanted}")
 
-    given = {key: meta[key] for key in ("devices", "x64", "needs", "timeout", "alone", "jax") if key in meta}
-    for key in ("x64", "alone"):
-        if not isinstance(given.get(key, False), bool):
-            raise refuse(key, "true or false")
-    if type(given.get("devices", 1)) is not int or not 1 <= given.get("devices", 1) <= 512:
-        raise refuse("devices", "a whole number from 1 to 512")
-    if not NEEDS.fullmatch(str(given.get("needs", "cpu"))):
-        raise refuse("needs", 'a device such as "gpu" or "gpus>=2"')
-    if type(given.get("timeout", 1)) not in (int, float) or given.get("timeout", 1) <= 0:
+    alone, timeout = meta.get("alone", False), meta.get("timeout", 0.0)
+    if not isinstance(alone, bool):
+        raise refuse("alone", "true or false")
+    if "timeout" in meta and (type(timeout) not in (int, float) or not 0 < timeout < float("inf")):
         raise refuse("timeout", "a number of seconds")
-    if not isinstance(given.get("jax", {}), dict):
-        raise refuse("jax", "a mapping of jax configuration names to values")
-    return Settings(**given), meta
+    try:
+        of_runtime = runtime.settings(meta)
+    except SettingError as error:
+        raise refuse(error.name, error.wanted) from None
+    return Settings(timeout, alone, of_runtime, runtime.remark(of_runtime)), meta
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
@@ -264,9 +265,7 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
     for start, fence in fences.items():
         _refuse_lookalikes(fence, origin[start])
     python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
-    digest = _digest(
-        KEY_VERSION, json.dumps([settings.devices, settings.x64, settings.needs, settings.jax], sort_keys=True)
-    )
+    digest = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     start = 1
     for index, raw in enumerate(_extract(lines, origin, fences, python)):
         fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
@@ -315,6 +314,11 @@ def _extract(
         line = origin[block.lineno - 1]
         if "markdown-exec: hide" in block.code or "`" * 8 in block.code:
             raise LineError(line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"')
+        for mark in block.marks:
+            try:
+                ast.parse(mark, mode="eval")
+            except (SyntaxError, ValueError) as error:
+                raise LineError(line, f"mark {mark}: {error}") from None
         if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
             raise LineError(line, 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif')
         yield block

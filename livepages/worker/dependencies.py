@@ -52,19 +52,19 @@ class Dependencies:
         elif file not in self._written and not file.endswith(".pyc"):
             self._read.add(file)
 
-    def files(self) -> list[str]:
+    def files(self) -> tuple[str, ...]:
         """Local files read, or looked for in vain, folders looked through, and the source files of local modules."""
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and is_local(file, self._root) and not file.startswith(self._aside):
                 self._read.add(file)
-        return sorted(self._read)
+        return tuple(sorted(self._read))
 
     @staticmethod
-    def modules() -> list[str]:
+    def modules() -> tuple[str, ...]:
         """Top-level names of the modules imported from files outside the standard library."""
         found = {name for name, module in list(sys.modules.items()) if "." not in name and _origin(module)}
-        return sorted(name for name in found - sys.stdlib_module_names if not name.startswith("_"))
+        return tuple(sorted(name for name in found - sys.stdlib_module_names if not name.startswith("_")))
 
 
 def _origin(module: Any) -> object:
