@@ -390,8 +390,7 @@ def test_a_page_changes_with_what_it_includes(kept: Book) -> None:
     assert history.last_change(page, Run(()), project, changed) == "2026-02-03"
     assert history.last_change(home, Run(()), project, changed) == "2026-01-01"
     assert (
-        history.last_change(home, Run((), files={str(project.snippets / "part.py"): None}), project, changed)
-        == "2026-02-03"
+        history.last_change(home, Run((), files=(str(project.snippets / "part.py"),)), project, changed) == "2026-02-03"
     )
     assert history.last_change(home, Run(()), project, {}) == ""
 

@@ -1,7 +1,7 @@
 """What running a page gave: plain data that the cache keeps, and the integrations show and judge."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from livepages.source import Block, Page
 from livepages.worker import Outcome, Raised
@@ -13,7 +13,8 @@ class Run:
 
     outcomes: tuple[Outcome, ...]
     device: str = ""
-    files: dict[str, str | None] = field(default_factory=dict)  # local file: hash of its content, None if missing
+    files: tuple[str, ...] = ()  # and folders, whose content they rest on
+    questions: tuple[str, ...] = ()  # all else that the page asked about its surroundings
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
     seconds: float = 0.0
     ready: float = 0.0  # seconds until the fresh process could begin

@@ -23,6 +23,7 @@ from livepages.worker import (
     OUT,
     OUTPUT,
     OUTPUT_LIMIT,
+    Asked,
     Begun,
     Code,
     Faulted,
@@ -304,17 +305,23 @@ def _collect(running: Running, folder: Path, status: int | None, fault: str) -> 
             case Finished():
                 finished = message
     if finished is None:
-        finished = Finished("", (), (), 0.0)
+        finished = Finished("", (), (), (), 0.0)
         number, at = messages.under_way
         outcomes = _ended(task, outcomes, max(number, 0), _rest(folder, at), fault or _ending(status))
+    asked = [message for message in messages.all if isinstance(message, Asked)]
     return Run(
         outcomes=_without_consequences(task.page, [outcome or Outcome() for outcome in outcomes]),
         device=finished.device,
-        files=dict.fromkeys(finished.files),
+        files=_sorted(finished.files, *(one.files for one in asked)),
+        questions=_sorted(finished.questions, *(one.questions for one in asked)),
         modules=finished.modules,
         seconds=finished.seconds,
         ready=ready,
     )
+
+
+def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set().union(*several)))
 
 
 def _outcomes(task: Task, messages: _Messages) -> list[Outcome | None]:

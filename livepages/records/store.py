@@ -258,7 +258,8 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
         files = {
             Path(file).relative_to(project.root).as_posix(): _content(Path(file))
             for file in sorted(run.files)
-            if not Path(file).is_relative_to(project.records)  # a page may show what other hosts saw
+            # A page may show what other hosts saw, and what lies outside differs from host to host.
+            if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
         }
         text = _dump({"device": run.device, "files": files, "blocks": [_lean(entry) for entry in kept]})
         changed += _write(_file(project, name, page), text)

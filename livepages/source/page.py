@@ -45,6 +45,7 @@ class Settings:
 
     timeout: float = 0.0
     alone: bool = False  # the page measures time: it runs while no other page does
+    reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
     runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
     remark: str = ""  # on them, in words
 
@@ -250,11 +251,14 @@ def _settings(front: tuple[str, ...], name: str, runtime: Runtime) -> tuple[Sett
         raise refuse("alone", "true or false")
     if "timeout" in meta and (type(timeout) not in (int, float) or not 0 < timeout < float("inf")):
         raise refuse("timeout", "a number of seconds")
+    reads = meta.get("reads", [])
+    if not isinstance(reads, list) or not all(isinstance(name, str) for name in reads):
+        raise refuse("reads", "a list of files and folders of the project")
     try:
         of_runtime = runtime.settings(meta)
     except SettingError as error:
         raise refuse(error.name, error.wanted) from None
-    return Settings(timeout, alone, of_runtime, runtime.remark(of_runtime)), meta
+    return Settings(timeout, alone, tuple(reads), of_runtime, runtime.remark(of_runtime)), meta
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------

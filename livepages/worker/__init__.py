@@ -5,7 +5,6 @@ page finds in its process. ``python -m livepages.worker`` is that process.
 """
 
 from livepages.worker.capture import OUTPUT_LIMIT
-from livepages.worker.dependencies import content
 from livepages.worker.load import IdleClock
 from livepages.worker.protocol import (
     CRASH,
@@ -13,6 +12,7 @@ from livepages.worker.protocol import (
     MESSAGES,
     OUT,
     OUTPUT,
+    Asked,
     Begun,
     Code,
     Exited,
@@ -30,9 +30,11 @@ from livepages.worker.protocol import (
     encode,
     from_json,
 )
+from livepages.worker.questions import answer, content
 from livepages.worker.runtime import Runtime, SettingError, find_runtime, installed, is_device, runtimes
 
 __all__ = [
+    "Asked",
     "Begun",
     "CRASH",
     "Code",
@@ -55,6 +57,7 @@ __all__ = [
     "Refused",
     "Runtime",
     "SettingError",
+    "answer",
     "content",
     "decode",
     "encode",

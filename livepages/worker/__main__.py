@@ -25,13 +25,14 @@ from typing import NoReturn
 
 from livepages.worker import figures
 from livepages.worker.capture import Capture, streams
-from livepages.worker.dependencies import Dependencies, is_local
+from livepages.worker.dependencies import Dependencies
 from livepages.worker.load import IdleClock
 from livepages.worker.marks import skipped
 from livepages.worker.protocol import (
     CRASH,
     MESSAGES,
     OUTPUT,
+    Asked,
     Begun,
     Code,
     Exited,
@@ -48,6 +49,7 @@ from livepages.worker.protocol import (
     decode,
     encode,
 )
+from livepages.worker.questions import is_local
 from livepages.worker.runtime import Runtime, find_runtime
 
 _FUTURES = 0
@@ -177,7 +179,12 @@ def run_job(job: Job, runtime: Runtime) -> None:
         tell(Refused(f"{type(refusal).__name__}: {refusal}"))
         return
     program = Program(folder, job.name, job.blocks, runtime)
-    dependencies = Dependencies(job.root, [os.path.realpath(folder), job.cache])
+    dependencies = Dependencies(
+        job.root,
+        [os.path.realpath(folder), job.cache],
+        runtime.distributions,
+        lambda files, questions: tell(Asked(files, questions)),
+    )
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
     process = os.getpid()
@@ -205,7 +212,8 @@ def run_job(job: Job, runtime: Runtime) -> None:
     for thread, number in _left_running(started):
         tell(Faulted(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
     device = runtime.device()
-    tell(Finished(device, dependencies.files(), dependencies.modules(), time.perf_counter() - began))
+    seconds = time.perf_counter() - began
+    tell(Finished(device, dependencies.files(), dependencies.questions(), dependencies.modules(), seconds))
 
 
 def _kept_from_running(block: Code, runtime: Runtime) -> Outcome | None:

@@ -1,8 +1,9 @@
 """What the parent and the processes of pages say to each other: one definition of each message, for both sides.
 
 A message travels as one line of JSON. The parent sends a `Job` to the server, which answers with `Forked` and `Exited`.
-The process of a page writes `Ready`, or `Refused`, then `Begun` and `Gave` for each block, now and then `Faulted`, and
-at last `Finished`, to a file (`MESSAGES`) in the folder of its run, at once, so that nothing is lost when it dies.
+The process of a page writes `Ready`, or `Refused`, then `Begun` and `Gave` for each block, now and then `Faulted` and
+`Asked`, and at last `Finished`, to a file (`MESSAGES`) in the folder of its run, at once, so that nothing is lost when
+it dies.
 """
 
 import json
@@ -139,16 +140,25 @@ class Faulted:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A process that the page forked has asked about its surroundings."""
+
+    files: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Finished:
     """The page has run to its end."""
 
     device: str
-    files: tuple[str, ...]  # that it rests on
+    files: tuple[str, ...]  # and folders, whose content it rests on
+    questions: tuple[str, ...]  # all else that it asked about its surroundings
     modules: tuple[str, ...]  # top-level names of those that it imported from distributions
     seconds: float
 
 
-Message = Job | Forked | Exited | Ready | Refused | Begun | Gave | Faulted | Finished
+Message = Job | Forked | Exited | Ready | Refused | Begun | Gave | Faulted | Asked | Finished
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 T = TypeVar("T")
 
