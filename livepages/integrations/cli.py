@@ -1,0 +1,1 @@
+from livepages.cli import *  # noqa

@@ -1,0 +1,1 @@
+from livepages.markdown_extension import *  # noqa

@@ -1,0 +1,1 @@
+from livepages.mkdocs_plugin import *  # noqa

@@ -1,0 +1,1 @@
+from livepages.pytest_plugin import *  # noqa
