@@ -284,8 +284,8 @@ def horner(coefficients: jax.Array, x: jax.Array) -> jax.Array:
     coefficient belongs to the highest power.
 
     Use Horner's rule, total = total * x + c for one coefficient c after
-    the other, and no table of powers. The program does not grow with
-    the number of coefficients.
+    the other. No array is larger than the arguments, and the program
+    does not grow with the number of coefficients.
     """
     return NotImplemented
 

@@ -20,7 +20,8 @@ def cross_entropy(answer: Answer) -> None:
     same("logits [[3000, 0, 0], [0, 1000, 0]], labels [1, 1]", answer(large, twice), np.float32(1500))
     slope = jax.grad(answer)(large, twice)
     same("the gradient there", slope, np.array([[0.5, -0.5, 0], [0, 0, 0]]))
-    same("logits [[-5000, -5000]], label [0]", answer(jnp.full((1, 2), -5000.0), jnp.array([0])), np.float32(np.log(2)))
+    low = answer(jnp.full((1, 2), -5000.0), jnp.array([0]))
+    same("logits [[-5000, -5000]], label [0]", low, np.float32(np.log(2)), 2e-3)
 
 
 @check("warm-up")

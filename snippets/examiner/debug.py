@@ -137,7 +137,7 @@ def agrees(answer: Answer) -> None:
     def slope(x: np.ndarray) -> np.ndarray:
         return 2 * np.sin(x) * np.cos(x) + 1
 
-    xs = [np.asarray(numbers(6, seed=seed)) for seed in range(4)]
+    xs = [np.array(numbers(6, seed=seed)) for seed in range(4)]
     wrong = {
         "the wrong sign": lambda x: -slope(x),
         "a factor 1.1": lambda x: 1.1 * slope(x),
