@@ -125,7 +125,9 @@ def babylonian(answer: Answer) -> None:
         same(f"derivative at {a:g}", jax.grad(answer)(jnp.float32(a)), np.float32(0.5 / a**0.5), 1e-3)
     chain = jax.grad(lambda a: 3 * answer(4 * a))(jnp.float32(1))
     same("derivative of 3 * answer(4 * a) at 1", chain, np.float32(3), 1e-3)
-    require("while" in names(answer, 2.0), "there is no while_loop in its program")
+    used = names(answer, 2.0)  # lax.custom_root does not show what is in it, but a scan is compiled to a while, too
+    hidden = "scan" not in used and "stablehlo.while" in program.lower(2.0).as_text()
+    require("while" in used or hidden, "there is no while_loop in its program")
 
 
 @check("challenge")

@@ -155,8 +155,8 @@ def does_not_grow(of: str, program: Callable[[int], tuple[Any, ...]], size: int 
     short, long = (jax.jit(f).lower(*args).as_text().count("\n") for f, *args in map(program, (size, 2 * size)))
     require(
         long <= short,
-        f"the program grows with {of}: {short} lines for {size}, {long} for {2 * size}. The loops of jax.lax do not grow; "
-        "a Python loop does, because tracing records each of its iterations",
+        f"the program grows with {of}: {short} lines for {size}, {long} for {2 * size}. The loops of jax.lax do not "
+        "grow; a Python loop does, because tracing records each of its iterations",
     )
 
 
