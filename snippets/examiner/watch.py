@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 from collections.abc import Iterator
@@ -41,9 +42,7 @@ def start(file: Path) -> bool:
     if not stubs.exists():
         sys.exit(f"{file} does not exist. Download practice.py from the page of all exercises, and name it here.")
     text = re.sub(r"# --8<-- .*\n\n*", "", stubs.read_text(encoding="utf-8")).partition('"""\n\n')[2]
-    imports, rest = text.split("# --- Express", 1)
-    imports = re.sub(r"(?m)^import jax$", "import jax.numpy as jnp", imports)
-    text = f"{HEAD}\n{imports}# --- Express{rest}"
+    text = HEAD + "\n" + re.sub(r"(?m)^import jax$", "import jax.numpy as jnp", text, count=1)
     file.write_text(re.sub(r"\n{3,}", "\n\n\n", text).rstrip("\n") + "\n", encoding="utf-8")
     return True
 
@@ -128,7 +127,7 @@ def _about(name: str, text: str, file: Path) -> str:
     task = re.search(rf'^(?:def|class) {name}\b.*?"""(.*?)"""', text, re.MULTILINE | re.DOTALL)
     return (
         f"\nExercise {names.index(name) + 1} of {len(names)}: {name} ({exercise.level})\n{place}\n\n"
-        + (f"    {inspect.cleandoc(task[1]).replace(chr(10), chr(10) + '    ')}\n\n" if task else "")
+        + (textwrap.indent(inspect.cleandoc(task[1]), "    ") + "\n\n" if task else "")
         + f'Hints and a solution: "{PAGES[exercise.part]}". Save the file to examine it again; Ctrl-C stops.'
     )
 

@@ -755,7 +755,7 @@ def scaled_by(factor, x):
     return factor * x
 
 
-@wrong("Scaler", "a new factor costs a new program")
+@wrong("Scaler", "a new factor costs a new program|factor changed from 2 to 5")
 class _:
     def __init__(self, factor):
         self.factor = factor
