@@ -1,10 +1,10 @@
 """What old idioms do on each release of JAX: recorded for a sample of releases, run for the installed one.
 
 ``python snippets/ladder.py`` runs everything on the installed JAX, prints what differs from the record, and writes the
-release's column into ladder.json. It works with JAX 0.4.13 or newer, and Python 3.11 or newer. Old releases of JAX need
-absl-py for some imports:
+release's column into ladder.json. It works with JAX 0.4.13 or newer, and Python 3.11 or newer. Releases
+before 0.6 need absl-py and flatbuffers for `jax.export`:
 
-    uv run --no-project --python 3.12 --with jax==0.11.2 --with absl-py snippets/ladder.py --released 2026-09-18
+    uv run --no-project --python 3.12 --with jax==0.11.2 snippets/ladder.py --released 2026-09-18
 
 Every idiom runs in a process of its own, forked before JAX has started a backend, on the CPU, with JAX's default
 settings, so nothing that one imports, sets or warns about reaches the next. The replacements of a module's idioms have

@@ -82,7 +82,8 @@ class Ladder:
             elif n:
                 parts.append(f"back by {first}")
             elif newest:
-                parts.append("runs" if group[-1][0] == "runs" else f"runs, with a warning by {group[-1][1]}")
+                since = "" if group[-1][1] == self.releases[0] else f" since {group[-1][1]} or earlier"
+                parts.append("runs" if group[-1][0] == "runs" else f"runs, with a warning{since}")
             else:
                 parts.append(f"{'' if first == self.releases[0] else f'first seen in {first}, '}last seen in {last}")
         return ", ".join(parts).capitalize()

@@ -83,26 +83,29 @@ def test_the_committed_record_knows_every_idiom_and_behavior() -> None:
 
 def test_the_change_log_and_the_record_agree() -> None:
     """A version that the change log names lies between the recorded releases that show the change."""
-    columns = Record().columns
-    oldest, *_ = map(ladder.number, columns)
+    record = Record()
+    newest = record.releases[-1].name
+    told = Ladder(record, record.columns[newest], newest)
     wrong = []
     for idiom in ladder.idioms():
-        seen = {ladder.number(release): column.old[idiom.name].end for release, column in columns.items()}
-        alive = [release for release, end in seen.items() if end != "fails"]
-        warned = [release for release, end in seen.items() if end == "warns"]
-        gone = min((release for release in seen if not alive or release > alive[-1]), default=())
-        if idiom.removed:
-            removed = ladder.number(idiom.removed)
-            wrong += [(idiom.name, "removed")] * (not (alive[-1] if alive else ()) < removed <= (gone if alive else oldest))
-        if idiom.deprecated and warned:
-            wrong += [(idiom.name, "deprecated")] * (ladder.number(idiom.deprecated) > warned[0])
-        if idiom.added:
-            works = [ladder.number(release) for release, column in columns.items() if column.new[idiom.name].end != "fails"]
-            wrong += [(idiom.name, "added")] * (ladder.number(idiom.added) > works[-1])
-            since = ladder.number(Ladder(Record(), Record().columns["0.12.0.1"], "0.12.0.1").new_since(idiom.name))
-            before = max((release for release in seen if release < since), default=())
-            wrong += [(idiom.name, "added")] * (not before < ladder.number(idiom.added) <= since)
+        verdicts = dict(zip(told.releases, told.verdicts(idiom.name)))
+        alive = [release for release, verdict in verdicts.items() if verdict in ("runs", "warns")]
+        warns = [release for release, verdict in verdicts.items() if verdict == "warns"]
+        since = told.new_since(idiom.name)
+        bounds = [
+            (alive[-1:], idiom.removed, _next(told.releases, alive[-1]) if alive else told.releases[0]),
+            ([], idiom.deprecated, warns[0] if warns else ""),
+            (told.releases[: told.releases.index(since)][-1:] if since else [], idiom.added, since),
+        ]
+        for before, said, seen in bounds:
+            early = bool(before) and ladder.number(said) <= ladder.number(before[0])
+            if said and seen and (early or ladder.number(said) > ladder.number(seen)):
+                wrong.append((idiom.name, before, said, seen))
     assert wrong == []
+
+
+def _next(releases: list[str], release: str) -> str:
+    return (releases + ["0"])[releases.index(release) + 1]
 
 
 def test_releases_are_ordered_by_number() -> None:
