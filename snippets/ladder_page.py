@@ -178,7 +178,7 @@ class Ladder:
         return found
 
     def changed(self, kind: str) -> str:
-        """A Markdown list of the behaviors of a kind that changed: the first value, then later ones and their releases."""
+        """A Markdown list of the behaviors of a kind that changed: the first value, then each later one, dated."""
         lines = []
         for behavior in behaviors():
             (_, first), *later = self.changes(behavior)
