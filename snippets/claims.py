@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 
 VERDICTS = ("holds", "changed", "false")
 CHANGES = "https://docs.jax.dev/en/latest/changelog.html#jax-"
-# Where JAX's list of changes describes each change; the one of 0.9.0 is announced there under an earlier release. The list
-# does not mention the one of 0.11.1, which was seen by running the releases on both sides.
+# Where JAX's list of changes describes each change; the one of 0.9.0 is announced there under an earlier release. The
+# list does not mention the one of 0.11.1, which was seen by running the releases on both sides.
 SOURCES = {
     "0.3.16": "0-3-16",
     "0.4.1": "0-4-1-dec-13-2022",

@@ -183,7 +183,8 @@ TREE = (
     ),
     Question(
         "Does it say that two things differ or must agree, or name a pytree?",
-        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator|cond_fun|scan got",
+        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator"
+        r"|cond_fun|scan got",
         (
             Cause(
                 "Shapes",
