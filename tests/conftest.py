@@ -145,7 +145,7 @@ class Site:
     def __init__(self, root: Path, runner: Runner) -> None:
         self.root = root
         self._runner = runner
-        self.write("pyproject.toml", "[tool.livepages]\ntimeout = 30\n")
+        self.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\ntimeout = 30\n')
         (root / "docs").mkdir()
 
     @property

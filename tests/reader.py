@@ -57,9 +57,9 @@ def main() -> None:
     import IPython.core.interactiveshell  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
 
-    from livepages.worker import jaxhost
+    from livepages.worker import find_runtime
 
-    jaxhost.preload()  # as the pages' processes have it; it is slow to import, and touches no device
+    find_runtime("jax").preload()  # as the pages' processes have it; it is slow to import, and touches no device
     gc.collect()
     gc.freeze()
 

@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,18 +119,28 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
 @pytest.mark.parametrize(
     ("library", "where"),
     [
-        ("jax", {"worker.jaxhost"}),
+        ("jax", {"worker.jax_runtime"}),
         ("matplotlib", {"worker.figures", "export.script"}),  # what a script holds to show figures is written there
         ("mkdocs", {"integrations.mkdocs_plugin"}),
         ("markdown_exec", {"render.blocks"}),
         ("latex2mathml", {"render.mathml"}),
         ("nbformat", {"export.notebook"}),
-        ("pytest", {"execute.marks", "integrations.pytest_plugin"}),
+        ("pytest", {"integrations.pytest_plugin"}),
         ("pytest_codeblocks", {"source.page", "integrations.pytest_plugin"}),
     ],
 )
 def test_a_library_is_known_where_it_belongs(library: str, where: set[str]) -> None:
     assert {module for module, tree in MODULES.items() if library in {package(m) for m, _ in imports(tree)}} == where
+
+
+JAX = re.compile(r"jax|\bxla|tracer|jaxpr|\bpjit\b|\bvmap\b|key_reuse", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.rglob("*.py")), ids=name_of)
+def test_nothing_but_its_runtime_knows_of_jax(file: Path) -> None:
+    """Nor its types or messages, in code or in comments: another runtime is one more module."""
+    known = JAX.findall(file.read_text(encoding="utf-8"))
+    assert bool(known) == (name_of(file) == "worker.jax_runtime"), known
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def dictionary() -> dict[str, str]:
     found = {}
     for name in PAGES:
         path = PROJECT.docs / "debug" / name
-        for section in read_page(path, PROJECT.snippets, PROJECT.name(path)).sections:
+        for section in read_page(path, PROJECT).sections:
             if section.level == 2 and section.anchor != "where-next":
                 found[f"{name}#{section.anchor}"] = section.title
     return found

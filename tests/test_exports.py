@@ -160,7 +160,9 @@ def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book,
 
 
 def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader) -> None:
-    book.site.write("pyproject.toml", "[tool.livepages]\n[tool.livepages.jax]\njax_debug_key_reuse = true\n")
+    book.site.write(
+        "pyproject.toml", '[tool.livepages]\nruntime = "jax"\n[tool.livepages.jax]\njax_debug_key_reuse = true\n'
+    )
     head = "---\ndevices: 3\nx64: true\njax: {jax_default_matmul_precision: highest}\n---\n"
     code = "python\nimport jax\nc = jax.config\nprint(jax.device_count(), c.jax_enable_x64, c.jax_debug_key_reuse, c.jax_default_matmul_precision)"
     forms = book.blocks(code, head=head)
@@ -387,8 +389,7 @@ def test_a_page_changes_with_what_it_includes(kept: Book) -> None:
     assert history.last_change(page, Run(()), project, changed) == "2026-02-03"
     assert history.last_change(home, Run(()), project, changed) == "2026-01-01"
     assert (
-        history.last_change(home, Run((), files={str(project.snippets / "part.py"): None}), project, changed)
-        == "2026-02-03"
+        history.last_change(home, Run((), files=(str(project.snippets / "part.py"),)), project, changed) == "2026-02-03"
     )
     assert history.last_change(home, Run(()), project, {}) == ""
 

@@ -13,10 +13,10 @@ import pytest
 
 from inventories.make import JAX_WITHOUT
 from livepages.execute import Engine
-from livepages.execute.marks import skipped
 from livepages.integrations.build import Build, Conversion
 from livepages.render.links import linked
 from livepages.source import Inventory, Page, PageNames, ProjectError, find_project, read_inventories
+from livepages.worker.marks import skipped
 from tests.conftest import Site
 
 NAMES = ["lib", "lib.config", "lib.sub", "lib.sub.f", "lib.sub.g", "lib.top"]
@@ -297,7 +297,7 @@ def test_every_linked_name_of_code_that_runs_exists(pages: list[tuple[Page, Page
         for _, names in pages
         for block, uses in names.blocks
         for use in uses
-        if use.address and block.runs and not block.options.raises and not skipped(block)
+        if use.address and block.runs and not block.options.raises and not skipped(block.marks, block.importorskip)
     }
     assert len(names) > 300
     assert {name: where for name, where in names.items() if not exists(name)} == {}

@@ -1,18 +1,29 @@
 """One parser: what it takes as a block, what it refuses, and what the key of a block covers."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from markdown import Markdown
 from mkdocs.utils.meta import get_data
 
-from livepages.source import Page, PageError, read_page
+from livepages.source import Page, PageError, Project, read_page
 from livepages.source.page import parse
+from livepages.worker import find_runtime
 
 
-def page(text: str, snippets: Path = Path("snippets"), name: str = "docs/page.md") -> Page:
-    return parse(text, Path(name), snippets, name)
+def project(root: Path, snippets: Path | None = None) -> Project:
+    """Without files; its pages are programs of JAX."""
+    made = Project(
+        root, root / "docs", root / "snippets", root / "inventories", root / "records", runtime=find_runtime("jax")
+    )
+    return replace(made, snippets=snippets) if snippets else made
+
+
+def page(text: str, snippets: Path = Path("snippets")) -> Page:
+    root = Path("/book")
+    return parse(text, root / "docs/page.md", project(root, snippets))
 
 
 def codes(text: str) -> list[str]:
@@ -45,13 +56,13 @@ def test_a_python_fence_is_a_block_wherever_it_stands(text: str) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_page(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_bytes(b"\xef\xbb\xbf```python\nx = 1\n```\n")
-    assert [block.line for block in read_page(file, tmp_path, "page.md").blocks] == [1]
+    assert [block.line for block in read_page(file, project(tmp_path)).blocks] == [1]
 
 
 def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_bytes(b"---\r\ntitle: T\r\n---\r\n\r\n```python\r\nx = 1\r\n```\r\n")
-    page = read_page(file, tmp_path, "page.md")
+    page = read_page(file, project(tmp_path))
     assert get_data(page.source) == ("```python\nx = 1\n```\n", {"title": "T"})  # what MkDocs makes of it
     assert [block.code for block in page.blocks] == ["x = 1\n"]
 
@@ -108,8 +119,6 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\nalone: sometimes\n---\n", 2, "alone"),
         ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
         ("---\ntimeout: 0\n---\n", 2, "timeout"),
-        ("---\ntimeout: .nan\n---\n", 2, "timeout"),
-        ("---\ntimeout: .inf\n---\n", 2, "timeout"),
         ("---\ntimeout: true\n---\n", 2, "timeout"),
         ("---\ntitle: 2026-11-22\n---\n", 2, "title: datetime.date(2026, 11, 22) is not text; put it in quotes"),
         ("---\ndescription: [a]\n---\n", 2, "put it in quotes"),
@@ -124,6 +133,10 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\nx64: true\nx64: false\n---\n", 3, "is given twice, first on line 2"),
         ("---\n1: a\n---\n", 2, "put it in quotes"),
         ("---\njax: 1\n---\n", 2, "jax"),
+        ("---\njax: {jax_debug_nans: 2026-01-01}\n---\n", 2, "jax"),
+        ("---\ntimeout: .nan\n---\n", 2, "timeout"),
+        ("---\ntimeout: .inf\n---\n", 2, "timeout"),
+        ("<!--pytest.mark.skipif(-->\n```python\n```\n", 2, "mark"),
         ('a\n\n```python\n--8<-- "absent.py"\n```\n', 4, "absent.py"),
         ("--8<--\nabsent.py\n", 1, "not closed"),
         ("```python\nx = 1 # markdown-exec: hide\n```\n", 1, "hidden lines"),
@@ -140,14 +153,13 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
     file = tmp_path / "page.md"
     file.write_bytes(b"one\ntwo\nth\xffree\n")
     with pytest.raises(PageError, match=r"page\.md:3: .*UTF-8"):
-        read_page(file, tmp_path, "page.md")
+        read_page(file, project(tmp_path))
 
 
 @pytest.mark.parametrize(
     "option",
     [
         'colour="red"',
-        'timeout="inf"',
         'id="a b"',
         "volatile=on",
         'volatile="maybe"',
@@ -161,6 +173,7 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
         'needs="abacus"',
         'timeout="soon"',
         'timeout="-1"',
+        'timeout="inf"',
         'hl_lines="one"',
         'title="a" title="b"',
         'title="a" loose',

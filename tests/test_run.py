@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.execute import ERR, OUT, Runner, failures, judge
+from livepages.execute import ERR, OUT, Run, Runner, WorkerError, failures, judge
 from livepages.execute.processes import Server
 from livepages.execute.runner import Running, Task, finished
 from livepages.source import Page
+from livepages.worker import Runtime
 from tests.conftest import HANG, Gate, Site, process_ends
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
@@ -67,7 +68,7 @@ def test_alone_shuffled_or_in_parallel_pages_give_the_same(site: Site, runner: R
 
     def outputs(pages: list[Page], runner: Runner) -> dict[Path, list[object]]:
         runs = runner.run(site.project, [Task(page) for page in pages])
-        return {path: [(o.output, o.traces, o.compiles) for o in run.outcomes] for path, run in runs.items()}
+        return {path: [(o.output, o.counts) for o in run.outcomes] for path, run in runs.items()}
 
     together = outputs(pages, runner)
     assert outputs(pages[::-1], runner) == together
@@ -109,12 +110,76 @@ def test_a_fresh_process_is_forked_from_one_that_has_imported_jax_once(site: Sit
     assert set(ready) == {"True"} and len(set(parents)) == 1 and len(set(own)) == 3
 
 
-def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("livepages.execute.runner.CAN_FORK", False)
-    page = site.page("import sys\nprint('hello')", "import os\nos._exit(3)")
-    run = Runner().run(site.project, [Task(page)])[page.path]
-    assert run.outcomes[0].stdout == "hello\n"
-    assert "exit status 3" in run.outcomes[1].fault
+def test_where_there_is_no_fork_pages_do_not_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.fork")
+    with pytest.raises(WorkerError, match="use Linux or macOS"):
+        Runner().run(site.project, [Task(site.page("x = 1"))])
+
+
+def test_assertions_are_checked_whatever_the_environment_says(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    page, runner = site.page("assert False"), Runner()
+    outcome = runner.run(site.project, [Task(page)])[page.path].outcomes[0]
+    runner.close()
+    assert outcome.raised and outcome.raised.type == "AssertionError"
+
+
+# --- what runs pages ---------------------------------------------------------------------------------------------
+
+
+def test_a_page_runs_under_plain_python_where_there_is_no_jax(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    trap = site.write("trap/jax/__init__.py", "raise ImportError('jax was imported')").parent.parent
+    monkeypatch.setenv("PYTHONPATH", str(trap))
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
+    page, runner = site.page("import sys\nprint('jax' in sys.modules)", 'needs="gpu"\nx = 1', "import jax"), Runner()
+    run = runner.run(site.project, [Task(page)])[page.path]
+    runner.close()
+    first, second, third = run.outcomes
+    assert first.stdout == "False\n" and not first.counts and not run.device
+    assert second.skipped == "needs gpu; this host has no such device"
+    assert third.raised and third.raised.message == "jax was imported"
+
+
+# --- marks -------------------------------------------------------------------------------------------------------
+
+
+def marked(site: Site, mark: str) -> tuple[Page, Run]:
+    page = site.read(site.write("docs/page.md", f"# T\n\n<!--{mark}-->\n```python\nprint('ran')\n```\n"))
+    return page, site.engine.run([page])[page.path]
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("pytest.mark.skipif(sys.exit(0))", "raised SystemExit: 0"),
+        ("pytest.mark.skipif('sys.exit(0)', reason='a text')", "raised SystemExit: 0"),
+        ("pytest.mark.skipif(nonsense)", "raised NameError: name 'nonsense' is not defined"),
+        ("pytest.mark.slow.name", "is not a mark"),
+        ("pytest.mark.skipif(os._exit(3))", "exit status 3"),
+        ("pytest-codeblocks:importorskip(.odd)", "raised "),
+    ],
+)
+def test_what_a_mark_raises_is_the_failure_of_its_block(site: Site, mark: str, message: str) -> None:
+    (failure,) = failures(*marked(site, mark))
+    assert (failure.page, failure.line) == ("docs/page.md", 4) and message in failure.message
+
+
+@pytest.mark.parametrize(
+    ("mark", "skipped"),
+    [
+        ("pytest.mark.skipif(sys.version_info > (3,), reason='too new')", "too new"),
+        ("pytest.mark.skipif('platform.system()')", "skipped by its mark"),
+        ("pytest.mark.skipif(False, reason='never')", ""),
+        ("pytest.mark.slow", ""),
+        ("pytest-codeblocks:importorskip(no_such_module)", "needs the module no_such_module"),
+        ("pytest-codeblocks:importorskip(no_such_module.part)", "needs the module no_such_module.part"),
+        ("pytest-codeblocks:importorskip(json)", ""),
+    ],
+)
+def test_marks_keep_a_block_from_running(site: Site, mark: str, skipped: str) -> None:
+    page, run = marked(site, mark)
+    assert not failures(page, run)
+    assert (run.outcomes[0].skipped, run.outcomes[0].stdout) == (skipped, "" if skipped else "ran\n")
 
 
 # --- pages that measure time -------------------------------------------------------------------------------------
@@ -256,13 +321,13 @@ def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_wit
 def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Server] = []
 
-    def start() -> Server:
-        started.append(Server())
+    def start(runtime: Runtime) -> Server:
+        started.append(Server(runtime))
         return started[-1]
 
     monkeypatch.setattr("livepages.execute.runner.Server", start)
     runner = Runner()
-    runner.prepare()
+    runner.prepare(site.project)
     try:
         assert started[0].alive
         runner.run(site.project, [Task(site.page("x = 1"))])
@@ -315,9 +380,9 @@ def test_traces_and_compiles_are_counted_by_block(site: Site) -> None:
     first, again, other = site.outcomes(
         "import jax, numpy as np\nf = jax.jit(lambda x: x * 2)\nf(np.ones(3))", "f(np.zeros(3))", "f(np.ones(4))"
     )
-    assert (first.traces, first.compiles) == (1, 1)
-    assert (again.traces, again.compiles) == (0, 0)
-    assert (other.traces, other.compiles) == (1, 1)
+    assert first.counts == {"trace": 1, "compile": 1}
+    assert again.counts == {"trace": 0, "compile": 0}
+    assert other.counts == {"trace": 1, "compile": 1}
     assert first.seconds > 0
 
 

@@ -8,7 +8,6 @@ import pytest
 from livepages.course import read_course
 from livepages.execute import Engine, Runner, failures
 from livepages.source import Page, find_project
-from livepages.source.front_matter import Settings
 from livepages.source.page import parse
 from tests.conftest import Course
 
@@ -22,8 +21,8 @@ def visible(page: Page) -> Page:
     for block in page.blocks:
         if block.options.source == "none":
             lines[block.fence.start : block.fence.end] = [""] * (block.fence.end - block.fence.start)
-    shown = parse("\n".join(lines), page.path, PROJECT.snippets, page.name)
-    assert shown.settings == Settings()
+    shown = parse("\n".join(lines), page.path, PROJECT)
+    assert shown.settings == parse("", page.path, PROJECT).settings
     return shown
 
 
@@ -31,7 +30,7 @@ def test_hidden_blocks_and_settings_are_left_out(tmp_path: Path) -> None:
     text = (
         '---\nx64: true\n---\n\n```python\na = 1\n```\n\n```python source="none"\nb = 2\n```\n\n```python\na + b\n```\n'
     )
-    shown = visible(parse(text, tmp_path / "page.md", tmp_path, "page.md"))
+    shown = visible(parse(text, tmp_path / "page.md", PROJECT))
     assert [(block.line, block.code) for block in shown.program] == [(5, "a = 1"), (13, "a + b")]
 
 
@@ -39,7 +38,7 @@ def test_hidden_blocks_and_settings_are_left_out(tmp_path: Path) -> None:
 def test_what_is_visible_runs(course: Course, runner: Runner, path: Path) -> None:
     page, _ = course.ran(path)
     shown = visible(page)
-    engine = Engine(replace(PROJECT, jax={}), runner)
+    engine = Engine(replace(PROJECT, options={}), runner)
     run = (engine.kept([shown]) or engine.run([shown]))[path]
     # A figure may be drawn by a hidden block from what visible ones made.
     failed = [str(failure) for failure in failures(shown, run) if "alt describes a figure" not in failure.message]

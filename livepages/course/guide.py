@@ -83,8 +83,8 @@ class Guide:
         facts = [count(minutes(page), "minute")]
         if updated:
             facts.append(f"changed {updated}")
-        if page.settings.devices > 1:
-            facts.append(f"on {page.settings.devices} virtual devices")
+        if page.settings.remark:
+            facts.append(page.settings.remark)
         if first := self._before(page):
             facts.append("read first: " + ", ".join(_link(page, other) for other in first))
         stem = page.path.stem

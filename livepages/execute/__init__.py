@@ -3,12 +3,13 @@
 Knows nothing of MkDocs, nor of how a page is rendered.
 """
 
-from livepages.execute import distributions, marks
+from livepages.execute import distributions
 from livepages.execute.attempts import Attempts
 from livepages.execute.engine import Engine
-from livepages.execute.outcome import ERR, OUT, Failure, Outcome, Raised, Run, count, failures, judge
+from livepages.execute.outcome import Failure, Run, count, failures, judge
 from livepages.execute.processes import WorkerError
 from livepages.execute.runner import Runner
+from livepages.worker import ERR, OUT, Outcome, Raised
 
 __all__ = [
     "Attempts",
@@ -25,5 +26,4 @@ __all__ = [
     "distributions",
     "failures",
     "judge",
-    "marks",
 ]

@@ -58,7 +58,7 @@ class Attempts:
             whole: called, in any thread, when a page has finished that was still pending in what is given here.
 
         Raises:
-            WorkerError: Python with jax could not be started.
+            WorkerError: the process that pages are forked from could not be started.
         """
         now, wanted = time.time(), {page.path: page for page in pages}
         try:

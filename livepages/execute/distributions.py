@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
 
-from livepages.worker import jaxhost
+from livepages.worker import installed
 
 
 @cache
 def version(distribution: str) -> str | None:
     """The version of an installed distribution, None if there is none; asked once, until its cache is cleared."""
-    return jaxhost.installed(distribution) or None
+    return installed(distribution) or None
 
 
 def versions(modules: Iterable[str]) -> dict[str, str | None]:

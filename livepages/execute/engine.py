@@ -3,16 +3,18 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from livepages.execute import distributions, marks
+from livepages.execute import distributions
 from livepages.execute.cache import Cache, prune
 from livepages.execute.outcome import Failure, Run, failures
 from livepages.execute.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
-from livepages.worker import content, jaxhost
+from livepages.worker import answer, from_json
 
 
 class Engine:
@@ -29,10 +31,7 @@ class Engine:
         pages, failed = [], []
         for path in paths:
             try:
-                page = read_page(path, self.project.snippets, self.project.name(path))
-                for block in page.blocks:
-                    marks.marks_of(block)
-                pages.append(page)
+                pages.append(read_page(path, self.project))
             except PageError as error:
                 failed.append(Failure(error.page, error.line, 0, error.message))
         return pages, failed
@@ -49,8 +48,8 @@ class Engine:
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
-            if entry and (failed or not entry["failed"]) and _still(entry["files"], entry["versions"]):
-                found[page.path] = Run.from_json(entry["run"])
+            if entry and (failed or not entry["failed"]) and self._still(entry):
+                found[page.path] = from_json(Run, entry["run"])
         return found
 
     def run(
@@ -72,17 +71,17 @@ class Engine:
             keep(page, run)
             done(page, run)
 
-        tasks = [Task(page, _skips(page), counts.get(page.path)) for page in pages]
+        tasks = [Task(page, counts.get(page.path)) for page in pages]
         return self._runner.run(self.project, tasks, kept)
 
     def start(self, pages: Iterable[Page]) -> tuple[list[Running], Callable[[Page, Run], None]]:
         """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does."""
         keep = self._keeper()
-        return self._runner.start(self.project, [Task(page, _skips(page)) for page in pages]), keep
+        return self._runner.start(self.project, [Task(page) for page in pages]), keep
 
     def prepare(self) -> None:
         """Have the first page that runs wait for less."""
-        self._runner.prepare()
+        self._runner.prepare(self.project)
 
     def close(self) -> None:
         """End what is under way, and the processes that wait for more pages."""
@@ -96,25 +95,44 @@ class Engine:
         host, began = _host(self.project), time.time()
 
         def keep(page: Page, run: Run) -> None:
-            files = {name: content(Path(name)) for name in run.files}
-            if len(run.outcomes) == len(page.program) and not touched(files, began):
-                versions = distributions.versions(run.modules)
-                failed = bool(failures(page, run))
-                entry = {"run": run.to_json(), "files": files, "versions": versions, "failed": failed}
+            if len(run.outcomes) == len(page.program) and not touched(run.files, began):
+                questions = {*run.questions, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
+                entry = {
+                    "run": asdict(run),
+                    "answers": {question: answer(question, str(self.project.root)) for question in sorted(questions)},
+                    "versions": distributions.versions(run.modules),
+                    "failed": bool(failures(page, run)),
+                }
                 self._cache.put(_key(page, host), entry)
                 self._has_kept = True
 
         return keep
 
+    def _declared(self, page: Page) -> Iterator[Path]:
+        """What the page says that programs read which it starts: files, and folders with all that is in them."""
+        for name in page.settings.reads:
+            path = self.project.root / name
+            yield from [path, *path.rglob("*")]
 
-def _skips(page: Page) -> tuple[str, ...]:
-    return tuple(marks.skipped(block) for block in page.program)
+    def _still(self, entry: Mapping[str, Any]) -> bool:
+        """Whether everything that a kept run rests on is as it was."""
+        return all(
+            _answer(question, str(self.project.root)) == was for question, was in entry["answers"].items()
+        ) and all(distributions.version(name) == number for name, number in entry["versions"].items())
+
+
+_answer = cache(answer)  # pages ask the same; forgotten for each build
 
 
 def _host(project: Project) -> str:
     """What, besides the page and its files, an outcome depends on, as text."""
     distributions.version.cache_clear()
-    return json.dumps([jaxhost.fingerprint(), _engine(), dict(project.jax)], sort_keys=True, default=str)
+    _answer.cache_clear()
+    return json.dumps(
+        [project.runtime.fingerprint(), _engine(), dict(project.options), project.name(project.snippets)],
+        sort_keys=True,
+        default=str,
+    )
 
 
 @cache
@@ -129,15 +147,9 @@ def _engine() -> str:
 
 
 def _key(page: Page, host: str) -> str:
-    parts = (page.name, page.key, host, f"alone: {page.settings.alone}", *_skips(page))
+    marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
+    parts = (page.name, page.key, host, json.dumps([page.settings.alone, page.settings.reads]), marks)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _still(files: dict[str, str | None], versions: dict[str, str | None]) -> bool:
-    """Whether files and distributions are as they were."""
-    return all(content(Path(name)) == was for name, was in files.items()) and all(
-        distributions.version(name) == number for name, number in versions.items()
-    )
 
 
 def touched(files: Iterable[str | Path], since: float) -> bool:

@@ -1,57 +1,10 @@
-"""What running a page gave: plain data that the worker writes, the cache keeps, and the integrations show and judge."""
+"""What running a page gave: plain data that the cache keeps, and the integrations show and judge."""
 
 import re
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass
 
 from livepages.source import Block, Page
-
-OUT, ERR = "out", "err"
-
-
-@dataclass(frozen=True)
-class Raised:
-    """An exception that left a block."""
-
-    type: str  # the class, as users write it
-    bases: tuple[str, ...]  # names of the class and its bases, bare and qualified
-    message: str
-    traceback: str  # the page's and the project's own frames, and the message
-    line: int | None  # of the page's script, innermost
-    name: str = ""  # what a NameError missed
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a reader would see of one block's run, and what it cost."""
-
-    output: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
-    figures: tuple[str, ...] = ()  # SVG
-    raised: Raised | None = None
-    fault: str = ""  # what the block did to its process
-    skipped: str = ""  # why it did not run
-    pending: bool = False  # nothing is known of it yet
-    seconds: float = 0.0
-    traces: int = 0
-    compiles: int = 0
-
-    @property
-    def stdout(self) -> str:
-        """What was written to standard output, alone."""
-        return "".join(text for stream, text in self.output if stream == OUT)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The outcome that `dataclasses.asdict` made into `data`."""
-        raised = data["raised"]
-        return cls(
-            **{
-                **data,
-                "output": tuple((stream, text) for stream, text in data["output"]),
-                "figures": tuple(data["figures"]),
-                "raised": Raised(**{**raised, "bases": tuple(raised["bases"])}) if raised else None,
-            }
-        )
+from livepages.worker import Outcome, Raised
 
 
 @dataclass(frozen=True)
@@ -60,7 +13,8 @@ class Run:
 
     outcomes: tuple[Outcome, ...]
     device: str = ""
-    files: dict[str, str | None] = field(default_factory=dict)  # local file: hash of its content, None if missing
+    files: tuple[str, ...] = ()  # and folders, whose content they rest on
+    questions: tuple[str, ...] = ()  # all else that the page asked about its surroundings
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
     seconds: float = 0.0
     ready: float = 0.0  # seconds until the fresh process could begin
@@ -73,16 +27,6 @@ class Run:
     def by_block(self, page: Page) -> dict[int, Outcome]:
         """The outcome of each block of the page that runs, by its index."""
         return {block.index: outcome for block, outcome in zip(page.program, self.outcomes, strict=True)}
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain data for `from_json`."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The run that `to_json` made into `data`."""
-        outcomes = tuple(Outcome.from_json(outcome) for outcome in data["outcomes"])
-        return cls(**{**data, "outcomes": outcomes, "modules": tuple(data["modules"])})
 
 
 @dataclass(frozen=True)

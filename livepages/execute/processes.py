@@ -1,22 +1,21 @@
-"""Processes for pages: forked from one that has imported JAX, or, where there is no fork, started afresh."""
+"""Processes for pages, forked from one that has imported the runtime."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
 
-CAN_FORK = hasattr(os, "fork")
+from livepages.worker import CRASH, Exited, Forked, Job, Runtime, decode, encode
+
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # sets print in the same order every time
     "PYTHON_COLORS": "0",
     "COLUMNS": "80",
     "MPLBACKEND": "svg",
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # pages run side by side on one accelerator
 }
 
 
@@ -24,28 +23,15 @@ class WorkerError(Exception):
     """The engine's own process failed, through no fault of a page."""
 
 
-class Process(Protocol):
-    """The process of one page."""
-
-    def wait(self, seconds: float) -> int | None:
-        """The exit status (minus the signal) if the process ends within `seconds`."""
-        ...
-
-    def kill(self) -> None:
-        """End the process and all that it began."""
-        ...
+def _environment(runtime: Runtime) -> Mapping[str, str]:
+    """The environment of every page. Assertions are checks, so nobody may turn them off."""
+    found = {**_ENVIRONMENT, **runtime.process_environment, **os.environ, "PYTHONHASHSEED": "0", "COLUMNS": "80"}
+    found.pop("PYTHONOPTIMIZE", None)
+    return found
 
 
-def _command(*arguments: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "livepages.worker", *arguments]
-
-
-def _environment() -> dict[str, str]:
-    return {**_ENVIRONMENT, **os.environ, "PYTHONHASHSEED": "0", "COLUMNS": "80"}
-
-
-class Forked:
-    """A process that the server forked."""
+class Process:
+    """The process of one page, which the server forks."""
 
     def __init__(self) -> None:
         self.pid: int | None = None
@@ -65,11 +51,11 @@ class Forked:
         self.ended.set()
 
     def wait(self, seconds: float) -> int | None:
-        """As `Process.wait`."""
+        """The exit status (minus the signal) if the process ends within `seconds`."""
         return self.status if self.ended.wait(seconds) else None
 
     def kill(self) -> None:
-        """As `Process.kill`."""
+        """End the process and all that it began."""
         self._begun.wait()
         if not self.ended.is_set() and self.pid:
             with contextlib.suppress(ProcessLookupError):
@@ -78,13 +64,15 @@ class Forked:
 
 
 class Server:
-    """The process that has imported JAX and touched no backend, which forks the pages' processes."""
+    """The process that has imported the runtime and touched no device, which forks the pages' processes."""
 
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            _command("serve"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-        )
-        self._forked: dict[str, Forked] = {}
+    def __init__(self, runtime: Runtime) -> None:
+        if not hasattr(os, "fork"):
+            raise WorkerError(_NO_FORK)
+        command = [sys.executable, "-P", "-m", "livepages.worker", runtime.name]
+        environment = _environment(runtime)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._processes: dict[str, Process] = {}
         self._lock = threading.Lock()
         threading.Thread(target=self._listen, name="livepages-server", daemon=True).start()
 
@@ -93,18 +81,18 @@ class Server:
         """Whether it can fork."""
         return self._process.poll() is None
 
-    def start(self, job: dict[str, Any]) -> Forked:
+    def start(self, job: Job) -> Process:
         """Fork a process for a job."""
-        forked = Forked()
+        process = Process()
         with self._lock:
-            self._forked[job["folder"]] = forked
+            self._processes[job.folder] = process
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(job).encode() + b"\n")
+            self._process.stdin.write(encode(job))
             self._process.stdin.flush()
         except BrokenPipeError:
             raise WorkerError(_NO_SERVER) from None
-        return forked
+        return process
 
     def close(self) -> None:
         """End it, once and for all."""
@@ -115,45 +103,21 @@ class Server:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            event = json.loads(line)
-            with self._lock:
-                forked = self._forked[event["folder"]]
-            if "pid" in event:
-                forked.begin(event["pid"])
-            else:
-                forked.end(event["status"])
-                with self._lock:
-                    del self._forked[event["folder"]]
+            match decode(line):
+                case Forked(folder, pid):
+                    with self._lock:
+                        self._processes[folder].begin(pid)
+                case Exited(folder, status):
+                    with self._lock:
+                        self._processes.pop(folder).end(status)
         with self._lock:
-            for folder, forked in self._forked.items():
-                Path(folder, "crash").write_text(_NO_SERVER, encoding="utf-8")
-                forked.end(70)
+            for folder, process in self._processes.items():
+                Path(folder, CRASH).write_text(_NO_SERVER, encoding="utf-8")
+                process.end(70)
 
 
+_NO_FORK = (
+    "pages run in processes that are forked, which this system cannot do: use Linux or macOS, "
+    "or on Windows the subsystem for Linux (WSL)"
+)
 _NO_SERVER = "the process that pages are forked from has ended; its message stands above"
-
-
-class Spawned:
-    """A process of its own, where there is no fork."""
-
-    def __init__(self, job: dict[str, Any]) -> None:
-        file = Path(job["folder"], "job.json")
-        file.write_text(json.dumps(job), encoding="utf-8")
-        self._process = subprocess.Popen(
-            _command("job", str(file)), stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True
-        )
-
-    def wait(self, seconds: float) -> int | None:
-        """As `Process.wait`."""
-        try:
-            return self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def kill(self) -> None:
-        """As `Process.kill`."""
-        if hasattr(os, "killpg"):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()

@@ -2,7 +2,6 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
@@ -14,30 +13,47 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from livepages.execute.outcome import Outcome, Run, judge
-from livepages.execute.processes import CAN_FORK, Process, Server, Spawned, WorkerError
+from livepages.execute.outcome import Run, judge
+from livepages.execute.processes import Process, Server, WorkerError
 from livepages.source import Page, Project
-from livepages.worker import OUTPUT_LIMIT, IdleClock
+from livepages.worker import (
+    CRASH,
+    MESSAGES,
+    OUT,
+    OUTPUT,
+    OUTPUT_LIMIT,
+    Asked,
+    Begun,
+    Code,
+    Faulted,
+    Finished,
+    Gave,
+    IdleClock,
+    Job,
+    Message,
+    Outcome,
+    Ready,
+    Refused,
+    decode,
+)
 
 START_LIMIT = 120.0  # seconds until a page's process must have begun its first block
 
 
 @dataclass(frozen=True)
 class Task:
-    """A page to run: its first `count` blocks, all of them if None, without those that `skipped` gives a reason for."""
+    """A page to run: its first `count` blocks, all of them if None."""
 
     page: Page
-    skipped: tuple[str, ...] = ()
     count: int | None = None
 
 
-class _Notes:
-    """What a page's process has written down, read as it grows."""
+class _Messages:
+    """What a page's process has said, read as it grows."""
 
     def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
+        self.all: list[Message] = []
         self._at = 0
 
     def read(self, file: Path) -> None:
@@ -46,13 +62,13 @@ class _Notes:
             stream.seek(self._at)
             *lines, _ = stream.read().split(b"\n")
             self._at += sum(len(line) + 1 for line in lines)
-            self.entries += [json.loads(line) for line in lines]
+            self.all += map(decode, lines)
 
     @property
     def under_way(self) -> tuple[int, int]:
         """The block that began last, -1 if none has, and where its output begins."""
-        begun = [entry for entry in self.entries if "begun" in entry]
-        return (begun[-1]["begun"], begun[-1]["at"]) if begun else (-1, 0)
+        begun = [message for message in self.all if isinstance(message, Begun)]
+        return (begun[-1].block, begun[-1].at) if begun else (-1, 0)
 
 
 class Running:
@@ -60,13 +76,13 @@ class Running:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.notes = _Notes()
+        self.messages = _Messages()
         self.stopped = threading.Event()
         self.future: Future[Run] = Future()
 
     def so_far(self) -> Run:
         """What the page has given up to now; blocks without an outcome yet are pending."""
-        outcomes = [outcome or Outcome(pending=True) for outcome in _outcomes(self.task, self.notes)]
+        outcomes = [outcome or Outcome(pending=True) for outcome in _outcomes(self.task, self.messages)]
         return Run(_without_consequences(self.task.page, outcomes))
 
     def stop(self) -> None:
@@ -88,7 +104,7 @@ class Runner:
 
     def __init__(self, workers: int | None = None) -> None:
         self._workers = workers or os.cpu_count() or 1
-        self._server: Server | None = None
+        self._servers: dict[str, Server] = {}  # by the name of the runtime
         self._lock = threading.Lock()
         self._running: set[Running] = set()
 
@@ -103,7 +119,7 @@ class Runner:
             done: called in this thread as soon as a page is finished.
 
         Raises:
-            WorkerError: Python with jax could not be started.
+            WorkerError: the process that pages are forked from could not be started.
         """
         runs = {}
         started = self.start(project, tasks)
@@ -137,22 +153,20 @@ class Runner:
         pool.shutdown(wait=False)
         return started
 
-    def prepare(self) -> None:
-        """Start the process that fresh ones are forked from: importing JAX is most of what the first page waits for."""
-        if CAN_FORK:
-            with self._lock:
-                self._ready()
+    def prepare(self, project: Project) -> None:
+        """Start the process that fresh ones are forked from: its imports are most of what the first page waits for."""
+        with self._lock:
+            self._ready(project)
 
     def close(self) -> None:
-        """End what is under way, and the process that fresh ones are forked from, if there is one."""
+        """End what is under way, and the processes that fresh ones are forked from."""
         under_way = list(self._running)
         for running in under_way:
             running.stop()
         wait([running.future for running in under_way])
         with self._lock:
-            if self._server:
-                self._server.close()
-                self._server = None
+            while self._servers:
+                self._servers.popitem()[1].close()
 
     def _run_alone(self, project: Project, alone: list[Running], together: list[Running]) -> None:
         wait([running.future for running in together])
@@ -171,7 +185,7 @@ class Runner:
         folder = Path(tempfile.mkdtemp(prefix="livepages-"))
         try:
             with _turn(project, running):
-                process = self._start(_job(running.task, folder, project))
+                process = self._start(project, _job(running.task, folder, project))
                 try:
                     status, fault = _watch(process, folder, _limits(project, running.task.page), running)
                 finally:
@@ -180,16 +194,15 @@ class Runner:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _start(self, job: dict[str, Any]) -> Process:
-        if not CAN_FORK:
-            return Spawned(job)
+    def _start(self, project: Project, job: Job) -> Process:
         with self._lock:
-            return self._ready().start(job)
+            return self._ready(project).start(job)
 
-    def _ready(self) -> Server:
-        if self._server is None or not self._server.alive:
-            self._server = Server()
-        return self._server
+    def _ready(self, project: Project) -> Server:
+        name = project.runtime.name
+        if name not in self._servers or not self._servers[name].alive:
+            self._servers[name] = Server(project.runtime)
+        return self._servers[name]
 
 
 @contextlib.contextmanager
@@ -218,34 +231,29 @@ def _limits(project: Project, page: Page) -> list[float]:
     return [block.options.timeout or default for block in page.program]
 
 
-def _job(task: Task, folder: Path, project: Project) -> dict[str, Any]:
+def _job(task: Task, folder: Path, project: Project) -> Job:
     page = task.page
-    settings = page.settings
-    blocks = page.program[: task.count]
-    skipped = task.skipped or ("",) * len(blocks)
-    return {
-        "folder": str(folder),
-        "name": page.script_name,
-        "blocks": [
-            {
-                "code": block.code,
-                "start": block.start,
-                "needs": block.options.needs or settings.needs,
-                "skipped": reason,
-            }
-            for block, reason in zip(blocks, skipped, strict=False)
-        ],
-        "uses": [word for word in ("matplotlib",) if word in page.script],
-        "settings": {
-            "devices": settings.devices,
-            "x64": settings.x64,
-            "jax": {**project.jax, **settings.jax},
-        },
-        "path": [str(project.snippets)],
-        "root": str(project.root),
-        "cache": str(project.cache / "compiled"),
-        "asked": time.monotonic(),
-    }
+    return Job(
+        folder=str(folder),
+        name=page.script_name,
+        blocks=tuple(
+            Code(
+                block.code,
+                block.start,
+                block.options.needs or page.settings.needs,
+                block.marks,
+                block.importorskip,
+            )
+            for block in page.program[: task.count]
+        ),
+        uses=tuple(word for word in ("matplotlib",) if word in page.script),
+        settings=page.settings.runtime,
+        options=project.options,
+        path=(str(project.snippets),),
+        root=str(project.root),
+        cache=str(project.cache / "compiled"),
+        asked=time.monotonic(),
+    )
 
 
 def _watch(process: Process, folder: Path, limits: Sequence[float], running: Running) -> tuple[int | None, str]:
@@ -259,16 +267,16 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
         status = process.wait(0.05)
         if running.stopped.is_set():
             raise CancelledError
-        running.notes.read(folder / "outcomes")
+        running.messages.read(folder / MESSAGES)
         if status is not None:
             return status, ""
-        block, at = running.notes.under_way
+        block, at = running.messages.under_way
         if block != begun:
             begun, clock, offset = block, IdleClock(), at
         limit = limits[begun] if begun >= 0 else START_LIMIT
         if clock.seconds() > limit:
             return None, f"ran longer than {limit:g} s: stopped after {clock}"
-        if _size(folder / "output") - offset > 2 * OUTPUT_LIMIT:
+        if _size(folder / OUTPUT) - offset > 2 * OUTPUT_LIMIT:
             return None, f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
 
 
@@ -277,64 +285,61 @@ def _size(file: Path) -> int:
 
 
 def _collect(running: Running, folder: Path, status: int | None, fault: str) -> Run:
-    """What the page's process wrote down, and for each block that it did not get to, why."""
-    task, notes = running.task, running.notes
-    notes.read(folder / "outcomes")
-    crash = (folder / "crash").read_text(encoding="utf-8") if (folder / "crash").exists() else ""
-    if crash and notes.under_way[0] < 0:
+    """What the page's process said, and for each block that it did not get to, why."""
+    task, messages = running.task, running.messages
+    messages.read(folder / MESSAGES)
+    crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
+    if crash and messages.under_way[0] < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
         fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
-    outcomes = _outcomes(task, notes)
-    last: dict[str, Any] = {}
+    outcomes = _outcomes(task, messages)
+    finished: Finished | None = None
     ready = 0.0
-    for entry in notes.entries:
-        if "refused" in entry:
-            fault = f"the settings of the page cannot be used: {entry['refused']}"
-        elif "ready" in entry:
-            ready = entry["ready"]
-        elif "device" in entry:
-            last = entry
-    if not last:
-        number, at = notes.under_way
+    for message in messages.all:
+        match message:
+            case Refused(why):
+                fault = f"the settings of the page cannot be used: {why}"
+            case Ready(seconds):
+                ready = seconds
+            case Finished():
+                finished = message
+    if finished is None:
+        finished = Finished("", (), (), (), 0.0)
+        number, at = messages.under_way
         outcomes = _ended(task, outcomes, max(number, 0), _rest(folder, at), fault or _ending(status))
+    asked = [message for message in messages.all if isinstance(message, Asked)]
     return Run(
         outcomes=_without_consequences(task.page, [outcome or Outcome() for outcome in outcomes]),
-        device=last.get("device", ""),
-        files=dict.fromkeys(last.get("files", ())),
-        modules=tuple(last.get("modules", ())),
-        seconds=last.get("seconds", 0.0),
+        device=finished.device,
+        files=_sorted(finished.files, *(one.files for one in asked)),
+        questions=_sorted(finished.questions, *(one.questions for one in asked)),
+        modules=finished.modules,
+        seconds=finished.seconds,
         ready=ready,
     )
 
 
-def _outcomes(task: Task, notes: _Notes) -> list[Outcome | None]:
-    """The outcomes that have been written down, None for other blocks."""
+def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set().union(*several)))
+
+
+def _outcomes(task: Task, messages: _Messages) -> list[Outcome | None]:
+    """The outcomes that are known, None for other blocks."""
     outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
-    for entry in list(notes.entries):
-        if "outcome" in entry:
-            outcomes[entry["block"]] = Outcome.from_json({**_EMPTY, **entry["outcome"]})
-        elif "fault" in entry:
-            outcomes[entry["block"]] = replace(outcomes[entry["block"]] or Outcome(), fault=entry["fault"])
+    for message in list(messages.all):
+        match message:
+            case Gave(block, outcome):
+                outcomes[block] = outcome
+            case Faulted(block, fault):
+                outcomes[block] = replace(outcomes[block] or Outcome(), fault=fault)
     return outcomes
-
-
-_EMPTY: dict[str, Any] = {
-    "output": (),
-    "figures": (),
-    "raised": None,
-    "fault": "",
-    "skipped": "",
-    "seconds": 0.0,
-    "traces": 0,
-    "compiles": 0,
-}
 
 
 def _ended(task: Task, outcomes: list[Outcome | None], at: int, output: str, fault: str) -> list[Outcome | None]:
     """The outcomes of a page whose process ended early, in block number `at`."""
     ended = list(outcomes)
-    ended[at] = replace(ended[at] or Outcome(output=(("out", output),)), fault=fault)
+    ended[at] = replace(ended[at] or Outcome(output=((OUT, output),)), fault=fault)
     line = task.page.program[at].line
     for number in range(at + 1, len(ended)):
         ended[number] = Outcome(skipped=f"the block of line {line} ended the process")
@@ -344,8 +349,8 @@ def _ended(task: Task, outcomes: list[Outcome | None], at: int, output: str, fau
 def _rest(folder: Path, at: int) -> str:
     """The end of the output of a process that ended early, without the marks around standard error."""
     try:
-        with (folder / "output").open("rb") as file:
-            file.seek(max(at, _size(folder / "output") - 4000))
+        with (folder / OUTPUT).open("rb") as file:
+            file.seek(max(at, _size(folder / OUTPUT) - 4000))
             data = file.read()
     except FileNotFoundError:
         return ""

@@ -3,7 +3,6 @@
 import ast
 import inspect
 import io
-import json
 import re
 import sys
 import tokenize
@@ -13,7 +12,6 @@ from pathlib import Path
 
 from livepages.execute import Run, distributions
 from livepages.source import Block, Page, PageError, Project
-from livepages.worker import jaxhost
 
 
 class Download:
@@ -27,10 +25,8 @@ class Download:
     def __init__(self, page: Page, run: Run, project: Project, url: str) -> None:
         self.page, self.run, self.url = page, run, url
         self._files = _files(page, run, project)
-        settings = page.settings
-        self._configuration = jaxhost.configuration(
-            settings.devices, settings.x64, {**project.jax, **settings.jax} if page.program else {}
-        )
+        self._runtime, settings = project.runtime, page.settings
+        self._configuration = self._runtime.setup(settings.runtime, project.options) if page.program else ""
         self._guards = {block.index: list(_guards(block, settings.needs)) for block in page.program}
 
     @property
@@ -38,7 +34,7 @@ class Download:
         """The page's title and address, and what its outputs were made with."""
         device = f", on {self.run.device}" if self.run.device else ""
         address = [self.url] if self.url else []
-        return [self.page.title, *address, "", f"The outputs on the page are from {jaxhost.versions()}{device}."]
+        return [self.page.title, *address, "", f"The outputs on the page are from {self._runtime.words}{device}."]
 
     @cached_property
     def install(self) -> str:
@@ -46,8 +42,9 @@ class Download:
         imported = {name for code in self._sources() for name in _imports(code)}
         imported -= self._modules | sys.stdlib_module_names
         numbers = {**distributions.versions(imported), **self._required()}
-        first = ["jax"] if "jax" in numbers or self._configuration or self._uses_lacks else []
-        names = first + sorted(numbers.keys() - {"jax"})
+        main = self._runtime.distributions[:1]
+        first = main if numbers.keys() & set(main) or self._configuration or self._uses_lacks else ()
+        names = [*first, *sorted(numbers.keys() - set(main))]
         return " ".join(["install", *(f"{name}=={distributions.version(name)}" for name in names)]) if names else ""
 
     @property
@@ -58,10 +55,9 @@ class Download:
         if names := [name for name in ("importlib.util", "os", "platform", "shutil", "sys") if f"{name}." in asked]:
             parts.append("\n".join(f"import {name}" for name in names))
         if self._configuration:
-            settings = ((name, json.dumps(v) if isinstance(v, str) else v) for name, v in self._configuration.items())
-            parts.append("\n".join(["import jax\n", *(f'jax.config.update("{name}", {v})' for name, v in settings)]))
+            parts.append(self._configuration)
         if self._uses_lacks:
-            parts.append(inspect.getsource(jaxhost.lacks).rstrip("\n"))
+            parts.append(inspect.getsource(self._runtime.lacks).rstrip("\n"))
         return "\n\n".join(parts)
 
     def carried(self, block: Block) -> str:

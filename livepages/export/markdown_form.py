@@ -5,15 +5,16 @@ from collections.abc import Iterable
 from livepages.execute import Outcome, Run
 from livepages.export.pieces import Code, fenced
 from livepages.source import Block, Page
-from livepages.worker import jaxhost
+from livepages.worker import Runtime
 
 
-def plain(page: Page, run: Run, found: Iterable[str | Code]) -> str:
+def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[str | Code]) -> str:
     """The text of the Markdown file.
 
     Args:
         page: the page.
         run: what running it gave.
+        runtime: what ran it.
         found: the page's prose and blocks, in order.
     """
     outcomes = run.by_block(page)
@@ -26,7 +27,7 @@ def plain(page: Page, run: Run, found: Iterable[str | Code]) -> str:
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
     if run.outcomes:
         device = f" on {run.device}" if run.device else ""
-        parts.append(f"*Every output on this page was produced by the code above it: {jaxhost.versions()}{device}.*")
+        parts.append(f"*Every output on this page was produced by the code above it: {runtime.words}{device}.*")
     return "\n\n".join(parts) + "\n"
 
 

@@ -21,9 +21,9 @@ from livepages.source import Page, Project, ProjectError
 class Place:
     """Where a page stands in the site, relative to the site's root."""
 
-    url: str  # ``express/vmap/``
-    markdown: str  # ``express/vmap/index.md``
-    stem: str  # of the script and the notebook: ``express/vmap/vmap``
+    url: str  # ``guide/page/``
+    markdown: str  # ``guide/page/index.md``
+    stem: str  # of the script and the notebook: ``guide/page/page``
 
     @property
     def folder(self) -> str:
@@ -86,8 +86,11 @@ class _Publication:
             links = self._links(_url, None if self._base else place.folder)
             made = programs(page, run, self._project, url, links) if page.program else {}
             forms = {f"{place.stem}.{ending}": text for ending, text in made.items()}
-            forms[place.markdown] = plain(page, run, pieces(page, self._links(_markdown, place.folder)))
-            self._kept[page.path] = given, (plain(page, run, pieces(page, self._links(_markdown))), forms)
+            forms[place.markdown], anywhere = (
+                plain(page, run, self._project.runtime, pieces(page, self._links(_markdown, start)))
+                for start in (place.folder, None)
+            )
+            self._kept[page.path] = given, (anywhere, forms)
         return self._kept[page.path][1]
 
     def _contents(self) -> str:

@@ -9,7 +9,6 @@ from livepages.execute import Attempts, Engine, Failure, Run, count, failures
 from livepages.records import Records, Seen
 from livepages.render import status
 from livepages.source import Inventory, Page, read_inventories
-from livepages.worker import jaxhost
 
 
 class Build:
@@ -45,7 +44,7 @@ class Build:
 
         Raises:
             ProjectError: an inventory, the course or a record cannot be read.
-            WorkerError: Python with jax could not be started.
+            WorkerError: the process that pages are forked from could not be started.
         """
         self.inventory = read_inventories(self.engine.project)
         self.records = Records(self.engine.project)
@@ -90,7 +89,7 @@ class Build:
     def origin(self) -> str:
         """From what the site is built, in Markdown."""
         commit = history.commit(self.engine.project)
-        return f"Built{f' from commit `{commit}`' if commit else ''} with {jaxhost.versions()}."
+        return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.words}."
 
     def seen(self, page: Page) -> dict[int, list[Seen]]:
         """What hosts saw of a page's blocks, by their indices."""

@@ -205,4 +205,4 @@ def _print_run(page: Page, run: Run) -> None:
 def _cost(outcome: Outcome) -> str:
     if outcome.skipped:
         return f"not run: {outcome.skipped}"
-    return f"{outcome.seconds:.2f} s, {outcome.traces} traces, {outcome.compiles} compiles"
+    return ", ".join([f"{outcome.seconds:.2f} s", *(count(number, what) for what, number in outcome.counts.items())])

@@ -23,7 +23,6 @@ from livepages.execute import Engine, Failure
 from livepages.integrations.build import Build, Conversion
 from livepages.render import Hints, NameLinks, status
 from livepages.source import Block, Inventory, Page, find_project
-from livepages.worker import jaxhost
 
 
 class ShownError(Exception):
@@ -109,11 +108,11 @@ class _Show(Preprocessor):
             return self._other(build, path, lines)
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
         stash = self.md.htmlStash.store
-        shown = render.page_lines(self.page, run, jaxhost.versions(), build.seen(self.page), stash)
+        shown = render.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
         shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
-        stamp = stash(render.stamp(run, jaxhost.versions())) if run.outcomes else ""
+        stamp = stash(render.stamp(run, build.engine.project.runtime.words)) if run.outcomes else ""
         # The page's own lines have the tabs that Markdown has expanded by now.
         return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
 

@@ -5,6 +5,8 @@ run side by side, as many as there are cores, from the moment the first item sta
 Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of its processes runs once in each.
 """
 
+import ast
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 from pytest_codeblocks.plugin import TestBlock
 
-from livepages.execute import Engine, Failure, Run, count, judge, marks
+from livepages.execute import Engine, Failure, Run, count, judge
 from livepages.records import Records, mismatch
 from livepages.source import Page, PageError, Project, ProjectError, find_project, read_page
 
@@ -77,7 +79,7 @@ class PageFile(pytest.File):
         project = _project_of(self.path)
         assert project is not None
         try:
-            page = read_page(self.path, project.snippets, project.name(self.path))
+            page = read_page(self.path, project)
             on_line: Counter[int] = Counter()  # an include may hold several blocks
             for number, block in enumerate(page.program):
                 on_line[block.line] += 1
@@ -117,6 +119,7 @@ class BlockItem(TestBlock):
     project: Project
     page: Page
     number: int
+    fault: str | None
 
     @classmethod
     def of(cls, parent: PageFile, project: Project, page: Page, number: int, on_line: int) -> "BlockItem":
@@ -125,8 +128,12 @@ class BlockItem(TestBlock):
         which = f", block {on_line}" if on_line > 1 else ""
         item: BlockItem = cls.from_parent(parent, name=f"line {block.line}{which}", obj=block)
         item.project, item.page, item.number = project, page, number
-        for mark in marks.marks_of(block):
-            item.add_marker(mark)
+        item.fault = None
+        for mark in block.marks:
+            try:
+                _add(item, ast.parse(mark, mode="eval").body)
+            except pytest.fail.Exception as error:  # it is not known, and pytest is strict
+                item.fault = f"mark {mark}: {error}"
         return item
 
     def runtest(self) -> None:
@@ -136,13 +143,17 @@ class BlockItem(TestBlock):
             self.project.root, _Runs(self.session, self.project)
         )
         block = self.page.program[self.number]
+        if self.fault:
+            raise BlockError(str(Failure(block.page, block.line, block.line, self.fault)))
         run = runs.of(self.page)
         outcome = run.outcomes[self.number]
         if outcome.skipped:
             pytest.skip(outcome.skipped)
         if failure := judge(block, outcome):
             raise BlockError(str(failure))
-        if told := mismatch(block, outcome, run.device, runs.records.seen(self.page)[block.index]):
+        if told := mismatch(
+            block, outcome, run.device, runs.records.seen(self.page)[block.index], self.project.runtime
+        ):
             message = "the output is not the one on record; `livepages record` would write this one down"
             raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
 
@@ -159,6 +170,21 @@ class BlockItem(TestBlock):
             self.page.program[self.number].line - 1,
             f"{self.page.name}:{self.page.program[self.number].line}",
         )
+
+
+def _add(item: pytest.Item, mark: ast.expr) -> None:
+    """Add a mark to an item, as far as that needs no code of the page, so that marks can select items.
+
+    What keeps a block from running is found out where it runs.
+    """
+    call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if not name or name == "skipif":
+        return
+    with contextlib.suppress(ValueError):
+        arguments = [ast.literal_eval(argument) for argument in call.args]
+        named = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
+        item.add_marker(getattr(pytest.mark, name)(*arguments, **named))
 
 
 class _Runs:

@@ -49,6 +49,7 @@ class Comparison:
 def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, Records]) -> Comparison:
     """Two hosts compared, each given with the records that it is in."""
     equal, apart, differing = 0, 0, []
+    records = new[1]
     for page in pages:
         known = [(_by_block(page, host, records)) for host, records in (old, new)]
         for block in page.program:
@@ -58,7 +59,9 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
             if before is None or after is None or len(ran) < 2:
                 continue
             options = block.options
-            difference = differ(before.entry, after.entry, options.tolerance, options.volatile)
+            difference = differ(
+                before.entry, after.entry, options.tolerance, options.volatile, records.runtime.meaningless
+            )
             equal += difference is None
             differing += [((page, block), difference)] if difference else []
     return Comparison(old[0], new[0], equal, tuple(differing), apart)

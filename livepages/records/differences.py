@@ -1,14 +1,14 @@
 """Whether two outputs of the same code say the same: text exactly, numbers as nearly as float32 can promise.
 
-What differs from run to run, or from one release of JAX to the next, and means nothing, is set aside: addresses, ids of
-objects, paths, private modules, names of tracer classes, links to the documentation.
+What differs from run to run, or from one release of the runtime to the next, and means nothing, is set aside:
+addresses, ids of objects, paths, and what the runtime says of itself.
 """
 
 import difflib
 import math
 import os.path
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -16,13 +16,11 @@ from typing import Protocol
 TOLERANCE = 1e-5  # of a number, relative to the largest on its line: what sums in another order leave of float32
 NUMBERS, WHOLE_NUMBERS = "numbers", "whole numbers"
 
-_MEANINGLESS = (
-    (re.compile(r"https?://(?:docs\.jax\.dev|jax\.readthedocs\.io)[^\s>)\]]*"), "DOCUMENTATION"),
+Patterns = Sequence[tuple[re.Pattern[str], str]]
+_MEANINGLESS: Patterns = (
     (re.compile(r"\b0x(?:[0-9a-f]{6,}|…)"), "ADDRESS"),
     (re.compile(r"\b(object id|id=|thread) ?\d{4,}"), r"\1"),
     (re.compile(r"(?<![\w/])(?:/[\w.+-]+){2,}"), "PATH"),
-    (re.compile(r"\bjaxlib\.\w+\."), ""),
-    (re.compile(r"\b[A-Za-z]*Tracer\b"), "TRACER"),
 )
 _TOKEN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b|\w+|[^\w\s]")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)")
@@ -73,7 +71,9 @@ class Difference:
         return f", by {self.absolute:.2g} at most, relative {self.relative:.2g}"
 
 
-def differ(old: Told, new: Told, tolerance: float = 0.0, volatile: bool = False) -> Difference | None:
+def differ(
+    old: Told, new: Told, tolerance: float = 0.0, volatile: bool = False, meaningless: Patterns = ()
+) -> Difference | None:
     """How what a block gave in two places differs; None if it does not.
 
     Args:
@@ -81,6 +81,7 @@ def differ(old: Told, new: Told, tolerance: float = 0.0, volatile: bool = False)
         new: what it gave in the other.
         tolerance: of floating-point numbers, relative to the largest on their line; `TOLERANCE` if zero.
         volatile: whether the output changes from run to run, so that only how the block ended is compared.
+        meaningless: what else means nothing, and what stands for it: what the runtime says of itself.
     """
     diff = _diff(old.text, new.text)
     if old.outcome != new.outcome:
@@ -92,21 +93,21 @@ def differ(old: Told, new: Told, tolerance: float = 0.0, volatile: bool = False)
         return Difference(f"{old.figures} figures → {new.figures}", diff)
     if volatile:
         return None
-    return _texts(old.text, new.text, tolerance or TOLERANCE, diff)
+    return _texts(old.text, new.text, tolerance or TOLERANCE, diff, tuple(meaningless))
 
 
-def normal(text: str) -> str:
+def _normal(text: str, meaningless: Patterns) -> str:
     """Text without what means nothing."""
-    for pattern, name in _MEANINGLESS:
+    for pattern, name in (*meaningless, *_MEANINGLESS):
         text = pattern.sub(name, text)
     return text
 
 
 @lru_cache(maxsize=4096)  # while serving, most outputs stay what they are
-def _texts(old: str, new: str, tolerance: float, diff: str) -> Difference | None:
+def _texts(old: str, new: str, tolerance: float, diff: str, meaningless: Patterns) -> Difference | None:
     if old == new:
         return None
-    olds, news = list(_tokens(old)), list(_tokens(new))
+    olds, news = list(_tokens(old, meaningless)), list(_tokens(new, meaningless))
     words, changed = [word for word, _ in olds], [word for word, _ in news]
     if [_kind(word) for word in words] != [_kind(word) for word in changed]:
         return Difference(_replaced(words, changed), diff)
@@ -118,12 +119,12 @@ def _texts(old: str, new: str, tolerance: float, diff: str) -> Difference | None
     return None
 
 
-def _tokens(text: str) -> Iterator[tuple[str, float]]:
+def _tokens(text: str, meaningless: Patterns) -> Iterator[tuple[str, float]]:
     """The words, signs and numbers of a text, each with the largest floating-point number of its line.
 
     White space is none of them: columns move when a number gets another digit.
     """
-    for line in normal(text).splitlines():
+    for line in _normal(text, meaningless).splitlines():
         tokens = _TOKEN.findall(line)
         sizes = (abs(float(token)) for token in tokens if _is_float(token))
         scale = max((size for size in sizes if math.isfinite(size)), default=0.0)

@@ -1,14 +1,17 @@
 """What hosts saw: for every page one readable file a host, committed; and what of it is still about the page's code.
 
-``records/HOST.yml`` says what the host is, ``records/HOST/express/vmap.yml`` what each block of that page gave there.
+``records/HOST.yml`` says what the host is, ``records/HOST/guide/page.yml`` what each block of that page gave there.
 A block is known by its key, which covers the code of its page up to it; the files of the project that the page used
 are named with their content. Where either differs from what is there now, the record says nothing about the block.
 """
 
+import contextlib
 import datetime
+import os
+import platform
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +22,7 @@ from livepages.course import history
 from livepages.execute import ERR, OUT, Outcome, Run, distributions, judge
 from livepages.records.differences import differ
 from livepages.source import Block, Page, Project, ProjectError
-from livepages.worker import content, jaxhost
+from livepages.worker import Runtime, content
 
 RAN, RAISED, FAILED, NOT_RUN = "ran", "raised", "failed", "not run"
 DIGITS = 16  # of a hash: enough to tell a site's blocks apart, and lines stay short
@@ -36,18 +39,22 @@ class Host:
     driver: str
     system: str
     python: str
-    jax: str
-    jaxlib: str
+    versions: Mapping[str, str]  # of the runtime's distributions; in the file each stands for itself
     distributions: Mapping[str, str]  # versions of what the pages imported
-    environment: Mapping[str, str]  # what JAX and XLA read of it
+    environment: Mapping[str, str]  # what the runtime read of it
     commit: str  # the last one that changed what ran
     day: str
+
+    @property
+    def release(self) -> str:
+        """As `Runtime.release`."""
+        return next((f"{name} {number}" for name, number in self.versions.items()), f"Python {self.python}")
 
     @property
     def label(self) -> str:
         """What tells hosts apart, in words."""
         kind = self.device if self.count == 1 else f"{self.count} × {self.device}"
-        return f"{kind}, jax {self.jax}"
+        return f"{kind}, {self.release}"
 
 
 @dataclass(frozen=True)
@@ -58,8 +65,7 @@ class Entry:
     code: str  # its first line, for people who read the file
     outcome: str  # RAN, RAISED (as it must), FAILED or NOT_RUN
     seconds: float = 0.0
-    traces: int = 0
-    compiles: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself, in the plural
     figures: int = 0
     stdout: str = ""
     stderr: str = ""
@@ -104,7 +110,7 @@ class Records:
         Raises:
             ProjectError: the file of a host cannot be read.
         """
-        self._project = project
+        self._project, self.runtime = project, project.runtime
         hosts = [_read_host(file, file.stat().st_mtime_ns) for file in sorted(project.records.glob("*.yml"))]
         # The reference first, then the newest.
         hosts.sort(key=lambda host: (host.day, host.name), reverse=True)
@@ -173,10 +179,10 @@ class Records:
         return sorted(set(self._project.records.glob("*/**/*.yml")) - wanted)
 
 
-def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen]) -> str:
+def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen], runtime: Runtime) -> str:
     """How a block's outcome differs from what was recorded of the same code; empty if it does not.
 
-    A record of the same kind of device and the same jax decides if there is one. Elsewhere an outcome is right that
+    A record of the same kind of device and the same release decides if there is one. Elsewhere an outcome is right that
     equals any of those recorded: releases word their messages differently.
 
     Args:
@@ -184,13 +190,14 @@ def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen]) 
         outcome: what running it gave here.
         device: the kind it ran on.
         seen: what hosts saw of it.
+        runtime: what ran it here.
     """
     here = entry(block, outcome)
     known = [other for other in seen if other.entry.good]
-    same = [other for other in known if (other.device, other.host.jax) == (device, distributions.version("jax"))]
+    same = [other for other in known if (other.device, other.host.release) == (device, runtime.release)]
     told = []
     for other in same or known:
-        difference = differ(other.entry, here, block.options.tolerance, block.options.volatile)
+        difference = differ(other.entry, here, block.options.tolerance, block.options.volatile, runtime.meaningless)
         if difference is None:
             return ""
         told.append(f"on {other.host.name} ({other.host.label}) it was another; {difference}")
@@ -210,8 +217,7 @@ def entry(block: Block, outcome: Outcome) -> Entry:
         code=next((line.strip() for line in block.code.splitlines() if line.strip()), ""),
         outcome=kind,
         seconds=float(f"{outcome.seconds:.2g}"),
-        traces=outcome.traces,
-        compiles=outcome.compiles,
+        counts=outcome.counts,
         figures=len(outcome.figures),
         stdout=_tidy(said[OUT]),
         stderr=_tidy(said[ERR]),
@@ -231,7 +237,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
         the files that changed.
 
     Raises:
-        ProjectError: the name is that of a host of another kind, or with a newer jax.
+        ProjectError: the name is that of a host of another kind, or with a newer release.
     """
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProjectError(f"{name!r} is no name for a host: letters, digits, dots and dashes")
@@ -239,23 +245,26 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
     host = _this_host(project, name, [module for _, run in ran for module in run.modules])
     known = Records(project)
     before = next((other for other in known.hosts if other.name == name), None)
-    if before and (before.device != host.device or _number(before.jax) > _number(host.jax)):
+    if before and (before.device != host.device or _number(before.release) > _number(host.release)):
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
     changed = []
     for page, run in ran:
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
         entries = [entry(block, outcome) for block, outcome in zip(page.program, run.outcomes, strict=True)]
-        kept = [_kept(old.entries.get(new.key), new, block) for new, block in zip(entries, page.program, strict=True)]
+        kept = [
+            _kept(old.entries.get(new.key), new, block, project.runtime)
+            for new, block in zip(entries, page.program, strict=True)
+        ]
         files = {
             Path(file).relative_to(project.root).as_posix(): _content(Path(file))
             for file in sorted(run.files)
-            if not Path(file).is_relative_to(project.records)  # a page may show what other hosts saw
+            # A page may show what other hosts saw, and what lies outside differs from host to host.
+            if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
         }
         text = _dump({"device": run.device, "files": files, "blocks": [_lean(entry) for entry in kept]})
         changed += _write(_file(project, name, page), text)
-    about = asdict(replace(host, commit=host.commit or (before.commit if before else "")))
-    del about["name"]
-    changed += _write(project.records / f"{name}.yml", _dump(about))
+    about = replace(host, commit=host.commit or (before.commit if before else ""))
+    changed += _write(project.records / f"{name}.yml", _dump(_flat(about, "versions", "name")))
     wanted = {_file(project, name, page) for page, _ in ran}
     for file in set((project.records / name).rglob("*.yml")) - wanted:
         file.unlink()
@@ -263,18 +272,33 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
     return changed
 
 
-def _kept(old: Entry | None, new: Entry, block: Block) -> Entry:
+def _kept(old: Entry | None, new: Entry, block: Block, runtime: Runtime) -> Entry:
     """The old entry if the new one says the same: times, and what `volatile` outputs say, differ from run to run."""
-    if old is None or differ(old, new, block.options.tolerance, block.options.volatile):
+    if old is None or differ(old, new, block.options.tolerance, block.options.volatile, runtime.meaningless):
         return new
-    return replace(old, code=new.code, traces=new.traces, compiles=new.compiles)
+    return replace(old, code=new.code, counts=new.counts)
 
 
 def _this_host(project: Project, name: str, modules: Iterable[str]) -> Host:
-    here = jaxhost.describe()
+    runtime = project.runtime
+    here = {
+        **runtime.describe(),
+        "processor": f"{os.cpu_count()} × {_processor()}",
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": runtime.versions(),
+        "environment": runtime.variables(),
+    }
     versions = {package: number for package, number in distributions.versions(modules).items() if number}
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Host(name=name, distributions=versions, commit=history.commit(project), day=day, **here)
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        if model := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8")):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -324,25 +348,61 @@ def _dump(data: Mapping[str, Any]) -> str:
     return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
 
+def _flat(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
+    """The fields of a host or an entry, without one of them, with what one holds in its place."""
+    found: dict[str, Any] = {}
+    for name, value in asdict(data).items():
+        if name != but:
+            found |= value if name == mapping else {name: value}
+    return found
+
+
+def _deep(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str) -> dict[str, Any]:
+    """What `_flat` made flat: what is no field is in the mapping."""
+    names = {one.name for one in fields(kind)}
+    inside = {name: value for name, value in data.items() if name not in names}
+    return {name: value for name, value in data.items() if name in names} | {mapping: inside}
+
+
 def _lean(entry: Entry) -> dict[str, Any]:
     """An entry without what is empty."""
-    return {name: value for name, value in asdict(entry).items() if value not in ("", 0) or name == "seconds"}
+    entry = replace(entry, counts={f"{what}s": number for what, number in entry.counts.items()})
+    return {name: value for name, value in _flat(entry, "counts").items() if value not in ("", 0) or name == "seconds"}
 
 
 @cache
 def _read_host(file: Path, _mtime: int) -> Host:
     data = _load(file)
     try:
-        return Host(name=file.stem, **data)
+        host = Host(name=file.stem, **_deep(Host, data, "versions"))
+        _check(host.versions, str)
+        return host
     except TypeError as error:
         raise ProjectError(f"{file}: {error}") from None
+
+
+def _entry(data: Mapping[str, Any]) -> Entry:
+    found = Entry(**_deep(Entry, data, "counts"))
+    _check(found.counts, int)
+    return replace(found, counts={what.removesuffix("s"): number for what, number in found.counts.items()})
+
+
+def _check(mapping: Mapping[str, Any], kind: type) -> None:
+    """See that a mapping holds nothing else than this.
+
+    Raises:
+        TypeError: it does, which may be a name that is not known.
+    """
+    for name, value in mapping.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name}: {value!r} is not understood")
 
 
 @cache
 def _read_page(file: Path, _mtime: int) -> dict[str, Any]:
     data = _load(file)
     try:
-        entries = [Entry(**block) for block in data["blocks"]]
+        entries = [_entry(block) for block in data["blocks"]]
         return {"device": data["device"], "files": data["files"], "entries": {entry.key: entry for entry in entries}}
     except (KeyError, TypeError) as error:
         raise ProjectError(f"{file}: {error}") from None

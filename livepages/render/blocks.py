@@ -13,34 +13,34 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from livepages.execute import ERR, Failure, Outcome, Raised, Run, count, distributions, judge
+from livepages.execute import ERR, Failure, Outcome, Raised, Run, count, judge
 from livepages.records import Entry, Seen, differ, entry
 from livepages.source import Block, Page
+from livepages.worker import Runtime
 
 SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
 
 
 def page_lines(
-    page: Page, run: Run, versions: str, seen: Mapping[int, Sequence[Seen]], stash: Callable[[str], str]
+    page: Page, run: Run, runtime: Runtime, seen: Mapping[int, Sequence[Seen]], stash: Callable[[str], str]
 ) -> list[str]:
     """The page's text with every Python fence replaced by its source and its result.
 
     Args:
         page: the page.
         run: what running it gave.
-        versions: of what ran it, in words.
+        runtime: what ran it.
         seen: for each block that runs, by its index, what hosts saw of it.
         stash: takes HTML, gives the text that stands for it in Markdown.
     """
     outcomes = run.by_block(page)
-    ran_on = f"{versions}, {run.device}" if run.device else versions
     lines: list[str] = []
     at = 0
     found = anchors(page, run)
     for block in page.blocks:
         lines += page.text[at : block.fence.start]
         notes, at = _notes(page, block)
-        context = _Context(found[block.index], ran_on, run.device, seen.get(block.index, ()), stash)
+        context = _Context(found[block.index], runtime, run.device, seen.get(block.index, ()), stash)
         lines += _block_lines(block, outcomes.get(block.index), notes, context)
     return [*lines, *page.text[at:]]
 
@@ -48,7 +48,7 @@ def page_lines(
 @dataclass(frozen=True)
 class _Context:
     anchor: str
-    ran_on: str
+    runtime: Runtime
     device: str
     seen: Sequence[Seen]
     stash: Callable[[str], str]
@@ -216,9 +216,10 @@ def _small_print(outcome: Outcome, context: _Context) -> str:
     verified = [other for other in context.seen if other.entry.good]
     hosts = f" · {count(len(verified), 'host')}" if verified else ""
     where = "; ".join(f"{_label(other)} ({other.host.day})" for other in verified)
+    ran_on = ", ".join(filter(None, [context.runtime.words, context.device]))
     return (
         f'<details class="live-small" data-search-exclude><summary>ran{hosts}</summary><span>'
-        f"<span data-live-volatile>{_time(outcome.seconds)}</span>, {_counts(outcome)}; {html.escape(context.ran_on)}; "
+        f"<span data-live-volatile>{_time(outcome.seconds)}</span>{_counts(outcome)}; {html.escape(ran_on)}; "
         + (f"verified: {html.escape(where)}; " if verified else "")
         + f'<a href="#{html.escape(context.anchor)}">link to this block</a></span></details>'
     )
@@ -229,11 +230,11 @@ def _time(seconds: float) -> str:
 
 
 def _counts(ran: Outcome | Entry) -> str:
-    return f"{count(ran.traces, 'trace')}, {count(ran.compiles, 'compile')}"
+    return "".join(f", {count(number, what)}" for what, number in ran.counts.items())
 
 
 def _label(seen: Seen) -> str:
-    return f"{seen.device or seen.host.device}, jax {seen.host.jax}"
+    return f"{seen.device or seen.host.device}, {seen.host.release}"
 
 
 def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
@@ -243,11 +244,11 @@ def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
         return ""
     others = []
     for other in context.seen:
-        if not other.entry.good or (other.device, other.host.jax) == (context.device, distributions.version("jax")):
+        if not other.entry.good or (other.device, other.host.release) == (context.device, context.runtime.release):
             continue
-        if options.volatile or differ(here, other.entry, options.tolerance):
+        if options.volatile or differ(here, other.entry, options.tolerance, meaningless=context.runtime.meaningless):
             label, body = html.escape(_label(other)), html.escape(other.entry.text)
-            cost = f"{_time(other.entry.seconds)}, {_counts(other.entry)}; {other.host.name}, {other.host.day}"
+            cost = f"{_time(other.entry.seconds)}{_counts(other.entry)}; {other.host.name}, {other.host.day}"
             others.append(
                 f'<details name="{html.escape(context.anchor)}"><summary>{label}</summary>'
                 f"<pre><code>{body}</code></pre><p>{html.escape(cost)}</p></details>"

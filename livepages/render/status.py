@@ -65,7 +65,7 @@ class _Status:
             rows["device"].append(host.device if host.count == 1 else f"{host.count} × {host.device}")
             rows["processor"].append(host.processor)
             rows["system"].append("; ".join(filter(None, [host.system, host.driver])))
-            rows["jax, jaxlib"].append(f"{host.jax}, {host.jaxlib}")
+            rows[", ".join(self._hosts[0].versions) or "runtime"].append(", ".join(host.versions.values()))
             rows["Python"].append(host.python)
             rows["recorded on"].append(host.day)
             rows["commit"].append(f"`{host.commit}`" if host.commit else "")

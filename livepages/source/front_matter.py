@@ -1,26 +1,30 @@
 """The front matter of a page: how its process is set up, and what the page says about itself."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
 from livepages.source.fences import LineError
-from livepages.source.options import NEEDS
 from livepages.source.suggestions import closest
+from livepages.worker import Runtime, SettingError
 
 
 @dataclass(frozen=True)
 class Settings:
     """What a page's front matter says about its process."""
 
-    devices: int = 1
-    x64: bool = False
-    needs: str = ""
     timeout: float = 0.0
     alone: bool = False  # the page measures time: it runs while no other page does
-    jax: Mapping[str, object] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
+    runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
+    remark: str = ""  # on them, in words
+
+    @property
+    def needs(self) -> str:
+        """The device without which the page does not run; empty if any will do."""
+        return str(self.runtime.get("needs", ""))
 
 
 def front_matter_length(lines: list[str]) -> int:
@@ -37,23 +41,30 @@ def front_matter_length(lines: list[str]) -> int:
     return end + 1
 
 
-def read_front_matter(lines: Sequence[str]) -> tuple[Settings, dict[str, object]]:
+def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings, dict[str, object]]:
     """What the lines of a front matter say: the settings, and all values by name.
 
     Raises:
         LineError: it is not YAML, or holds a value that cannot be used.
     """
     values, where = _values("\n".join(lines[1:-1]))
+    known = {*_FORMS, *runtime.settings({})}
+
+    def refuse(name: str, wanted: str) -> LineError:
+        return LineError(where[name], f"{name}: {values[name]!r} is not {wanted}")
+
     for name, value in values.items():
-        if name not in _FORMS:
-            if meant := closest(name, _FORMS, 0.8):  # other programs have names of their own
-                raise LineError(where[name], f"{name}: nothing has this name{meant}")
-            continue
-        wanted, right = _FORMS[name]
-        if not right(value):
-            raise LineError(where[name], f"{name}: {value!r} is not {wanted}")
-    settings = {name: value for name, value in values.items() if name in Settings.__dataclass_fields__}
-    return Settings(**settings), values  # type: ignore[arg-type]
+        if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own
+            raise LineError(where[name], f"{name}: nothing has this name{meant}")
+        if name in _FORMS and not _FORMS[name][1](value):
+            raise refuse(name, _FORMS[name][0])
+    try:
+        of_runtime = runtime.settings(values)
+    except SettingError as error:
+        raise refuse(error.name, error.wanted) from None
+    given: dict[str, Any] = values
+    timeout, alone, reads = given.get("timeout", 0.0), given.get("alone", False), tuple(given.get("reads", ()))
+    return Settings(timeout, alone, reads, of_runtime, runtime.remark(of_runtime)), values
 
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
@@ -88,28 +99,14 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
-def _is_setting(value: object) -> bool:
-    """Whether JAX's configuration may hold such a value."""
-    return isinstance(value, bool | str) or (isinstance(value, int | float) and math.isfinite(value))
-
-
 def _is_number(value: object, least: float, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
 _FORMS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "devices": ("a whole number from 1 to 512", lambda value: isinstance(value, int) and _is_number(value, 1, 512)),
-    "x64": ("true or false", lambda value: isinstance(value, bool)),
     "alone": ("true or false", lambda value: isinstance(value, bool)),
-    "needs": (
-        'a device such as "gpu" or "gpus>=2"',
-        lambda value: isinstance(value, str) and bool(NEEDS.fullmatch(value)),
-    ),
     "timeout": ("a number of seconds up to 86400", lambda value: value != 0 and _is_number(value, 0, 86400)),
-    "jax": (
-        "a mapping of jax configuration names to true, false, numbers or text",
-        lambda value: isinstance(value, dict) and all(map(_is_text, value)) and all(map(_is_setting, value.values())),
-    ),
+    "reads": ("a list of files and folders of the project", _are_texts),
     "title": ("text; put it in quotes", _is_text),
     "description": ("text; put it in quotes", _is_text),
     "before": ("a list of pages, as [basics/arrays.md]", _are_texts),

@@ -8,9 +8,9 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from livepages.source.suggestions import closest
+from livepages.worker import is_device
 
 SOURCES = ("above", "below", "block", "tabbed-left", "tabbed-right", "none")
-NEEDS = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def _value(option: str, value: str) -> object:
         raise refuse("markdown or a language that Pygments knows")
     if option == "id" and not re.fullmatch(r"[A-Za-z][\w.-]*", value):
         raise refuse("a letter, then letters, digits and . _ -")
-    if option == "needs" and not NEEDS.fullmatch(value):
+    if option == "needs" and not is_device(value):
         raise refuse('a device such as "gpu" or "gpus>=2"')
     if option == "match":
         try:

@@ -24,6 +24,8 @@ from pytest_codeblocks import CodeBlock, extract_from_buffer
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.options import Options, parse_options
+from livepages.source.project import Project
+from livepages.worker import Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
@@ -159,44 +161,43 @@ class Page:
         return program[-1].key if program else ""
 
 
-def read_page(path: Path, snippets: Path, name: str) -> Page:
-    """The page in a file.
-
-    Args:
-        path: the Markdown file.
-        snippets: the folder that includes are relative to.
-        name: the page's name for messages.
+def read_page(path: Path, project: Project) -> Page:
+    """The page in a Markdown file of a project.
 
     Raises:
         PageError: the page is not UTF-8, an include or the front matter cannot be read, or a fence cannot be taken.
     """
+    name = project.name(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = path.read_bytes()[: error.start].count(b"\n") + 1
         raise PageError(name, line, f"the page is not UTF-8: {error.reason}") from None
-    return parse(text, path, snippets, name)
+    return parse(text, path, project)
 
 
-def parse(text: str, path: Path, snippets: Path, name: str) -> Page:
+def parse(text: str, path: Path, project: Project) -> Page:
     """`read_page` for text at hand."""
+    name = project.name(path)
     text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
     lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
     try:
         length = front_matter_length(lines)
-        expanded = tuple(expand([""] * length + lines[length:], snippets))
+        expanded = tuple(expand([""] * length + lines[length:], project.snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return _page(text, tuple(lines[:length]), expanded, path, name)
+    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime)
 
 
 @lru_cache(maxsize=512)  # while serving, most pages stay what they are
-def _page(text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str) -> Page:
+def _page(
+    text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str, runtime: Runtime
+) -> Page:
     lines = tuple(line for line, _ in expanded)
     try:
-        settings, meta = read_front_matter(front)
+        settings, meta = read_front_matter(front, runtime)
         blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
@@ -211,9 +212,7 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
     for start, fence in fences.items():
         _refuse_lookalikes(fence, origin[start])
     python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
-    digest = _digest(
-        KEY_VERSION, json.dumps([settings.devices, settings.x64, settings.needs, settings.jax], sort_keys=True)
-    )
+    digest = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     start = 1
     for index, raw in enumerate(_extract(lines, origin, fences, python)):
         fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
@@ -262,6 +261,11 @@ def _extract(
         line = origin[block.lineno - 1]
         if "markdown-exec: hide" in block.code or "`" * 8 in block.code:
             raise LineError(line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"')
+        for mark in block.marks:
+            try:
+                ast.parse(mark, mode="eval")
+            except (SyntaxError, ValueError) as error:
+                raise LineError(line, f"mark {mark}: {error}") from None
         if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
             raise LineError(line, 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif')
         yield block

@@ -9,9 +9,9 @@ Settings stand in ``pyproject.toml``::
     records = "records"       # what hosts saw
     reference = "cpu"         # the host whose records must be up to date
     timeout = 60              # seconds a block may take, unless it says otherwise
+    runtime = "python"        # what pages are programs of (`livepages.worker.runtimes`)
 
-    [tool.livepages.jax]      # jax configuration every page starts with
-    jax_debug_key_reuse = true
+    [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
 """
 
 import tomllib
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from livepages.source.suggestions import closest
+from livepages.worker import Runtime, find_runtime, runtimes
 
 
 class ProjectError(Exception):
@@ -37,7 +38,8 @@ class Project:
     records: Path
     reference: str = "cpu"
     timeout: float = 60.0
-    jax: Mapping[str, object] = field(default_factory=dict)
+    runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
+    options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
 
     @property
     def cache(self) -> Path:
@@ -82,21 +84,32 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
         "records": str,
         "reference": str,
         "timeout": (int, float),
-        "jax": dict,
+        "runtime": str,
     }
+    try:
+        runtime = find_runtime(str(table.get("runtime", "python")))
+    except ValueError as error:
+        raise ProjectError(f"{file}: [tool.livepages] runtime: {error}") from None
+    kinds[runtime.name] = dict
     for name, value in table.items():
+        if name in runtimes() and name != runtime.name:
+            raise ProjectError(
+                f'{file}: [tool.livepages.{name}] is read where runtime = "{name}"; it is "{runtime.name}"'
+            )
         if name not in kinds:
             raise ProjectError(
                 f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {', '.join(kinds)}"
             )
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
-    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "jax")}
+    rest = {name: value for name, value in table.items() if name in ("reference", "timeout")}
     return Project(
         root=root,
         docs=root / str(table.get("docs", "docs")),
         snippets=root / str(table.get("snippets", "snippets")),
         inventories=root / str(table.get("inventories", "inventories")),
         records=root / str(table.get("records", "records")),
+        runtime=runtime,
+        options=table.get(runtime.name, {}),  # type: ignore[arg-type]
         **rest,  # type: ignore[arg-type]
     )

@@ -1,20 +1,13 @@
 """Inside a page's own process: execute its blocks and capture everything a reader would see.
 
-``python -m livepages.worker serve`` imports JAX once, then forks a process for each job it reads, one line of JSON
-each, from standard input. ``python -m livepages.worker job FILE`` runs one job, where there is no fork.
-
-A job is a dictionary: ``folder`` (of the run: holds the script, the captured output and the outcomes), ``name`` (of
-the script), ``blocks`` (``code``, ``start``, ``needs``, ``skipped`` each), ``settings``, ``path`` (folders to import
-from), ``root`` (of the project), ``cache`` (of compiled programs), ``uses`` (modules to import before the fork) and
-``asked`` (when). Outcomes go, a line of JSON each, to ``outcomes`` in the run's folder as soon as they are there, so
-that nothing is lost when the process dies.
+``python -m livepages.worker RUNTIME`` imports the runtime of this name once, then forks a process for each job that it
+reads from standard input. What all of them say to each other is defined in `protocol`.
 """
 
 import __future__
 
 import contextlib
 import gc
-import json
 import linecache
 import os
 import re
@@ -25,13 +18,39 @@ import threading
 import time
 import traceback
 import types
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from livepages.worker import figures, jaxhost
+from livepages.worker import figures
 from livepages.worker.capture import Capture, streams
-from livepages.worker.dependencies import Dependencies, is_local
+from livepages.worker.dependencies import Dependencies
 from livepages.worker.load import IdleClock
+from livepages.worker.marks import skipped
+from livepages.worker.protocol import (
+    CRASH,
+    MESSAGES,
+    OUTPUT,
+    Asked,
+    Begun,
+    Code,
+    Exited,
+    Faulted,
+    Finished,
+    Forked,
+    Gave,
+    Job,
+    Message,
+    Outcome,
+    Raised,
+    Ready,
+    Refused,
+    decode,
+    encode,
+)
+from livepages.worker.questions import is_local
+from livepages.worker.runtime import Runtime, find_runtime
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -44,12 +63,12 @@ for _feature in __future__.all_feature_names:
 class Program:
     """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
 
-    def __init__(self, folder: Path, name: str, blocks: list[dict[str, Any]]) -> None:
+    def __init__(self, folder: Path, name: str, blocks: Iterable[Code], runtime: Runtime) -> None:
         file = folder / "script" / name
-        self._name = name
+        self._name, self._runtime = name, runtime
         self._flags = 0
         self._lines = 0  # in the file so far
-        script = "\n".join(block["code"] for block in blocks)
+        script = "\n".join(block.code for block in blocks)
         linecache.cache[name] = (len(script), None, script.splitlines(keepends=True), name)
         self.module = types.ModuleType("__main__")
         # A real file, so that multiprocessing can start children from it, as from a script.
@@ -61,26 +80,26 @@ class Program:
         file.parent.mkdir()
         self._script = file.open("w", encoding="utf-8")
 
-    def execute(self, block: dict[str, Any]) -> BaseException | None:
+    def execute(self, block: Code) -> BaseException | None:
         """Run a block in the page's namespace; the exception it ended with, if any."""
         before = self._script.tell()
-        padding = "\n" * (block["start"] - 1 - self._lines)
-        self._script.write(padding + block["code"])
+        padding = "\n" * (block.start - 1 - self._lines)
+        self._script.write(padding + block.code)
         self._script.flush()
         try:
-            source = "\n" * (block["start"] - 1) + block["code"]
+            source = "\n" * (block.start - 1) + block.code
             code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
             self._flags |= code.co_flags & _FUTURES
             exec(code, self.module.__dict__)
-            jaxhost.settle()
+            self._runtime.settle()
         except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
             self._script.seek(before)
             self._script.truncate()
             return error
-        self._lines += len(padding) + block["code"].count("\n")
+        self._lines += len(padding) + block.code.count("\n")
         return None
 
-    def describe(self, error: BaseException, root: str) -> dict[str, Any]:
+    def describe(self, error: BaseException, root: str) -> Raised:
         """An exception as its page shows it: the page's and the project's own frames, then the message."""
         own = traceback.TracebackException.from_exception(error)
         seen: set[int] = set()
@@ -89,14 +108,14 @@ class Program:
         if isinstance(error, SyntaxError) and error.filename == self._name:
             lines.append(error.lineno)
         kind = type(error)
-        return {
-            "type": jaxhost.public_name(kind.__module__, kind.__qualname__),
-            "bases": [name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")],
-            "message": _anywhere(_message(error)),
-            "traceback": _anywhere(text),
-            "line": lines[-1] if lines else None,
-            "name": getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
-        }
+        return Raised(
+            type=self._runtime.public_name(kind.__module__, kind.__qualname__),
+            bases=tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")),
+            message=_anywhere(_message(error)),
+            traceback=_anywhere(text),
+            line=lines[-1] if lines else None,
+            name=getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
+        )
 
     def _format(self, error: traceback.TracebackException, root: str, seen: set[int]) -> list[str]:
         """The lines of a traceback without carets, which differ from one Python to the next."""
@@ -116,7 +135,7 @@ class Program:
             file = frame.filename.removeprefix(root + os.sep)
             lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
             lines.append(f"    {frame.line}\n" if frame.line else "")
-        error.__notes__ = jaxhost.user_notes(error.__notes__ or []) or None
+        error.__notes__ = self._runtime.user_notes(error.__notes__ or []) or None
         lines.append("".join(error.format_exception_only()))
         return lines
 
@@ -139,62 +158,71 @@ def _message(error: BaseException) -> str:
 # --- one page ----------------------------------------------------------------------------------------------------
 
 
-def run_job(job: dict[str, Any]) -> None:
+def run_job(job: Job, runtime: Runtime) -> None:
     """Run a page in this process, which must be its own, and write down the outcomes."""
-    folder, settings = Path(job["folder"]), job["settings"]
-    record = os.open(folder / "outcomes", os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0))
+    folder = Path(job.folder)
+    messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
 
-    def note(**entry: Any) -> None:
-        os.write(record, json.dumps(entry).encode() + b"\n")
+    def tell(message: Message) -> None:
+        os.write(messages, encode(message))
 
     _last_to_live()
-    capture = Capture(folder / "output")
+    capture = Capture(folder / OUTPUT)
     work = os.path.realpath(folder / "work")
     os.mkdir(work)
     os.chdir(work)
-    sys.path[:0] = job["path"]
+    sys.path[:0] = job.path
     gc.unfreeze()
     try:
-        jaxhost.configure(settings["devices"], settings["x64"], job["cache"], settings["jax"])
-    except Exception as refusal:  # noqa: BLE001  (what jax has against a name or a value)
-        note(refused=f"{type(refusal).__name__}: {refusal}")
+        runtime.configure(job.settings, job.options, job.cache)
+    except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
+        tell(Refused(f"{type(refusal).__name__}: {refusal}"))
         return
-    program = Program(folder, job["name"], job["blocks"])
-    dependencies = Dependencies(job["root"], [os.path.realpath(folder), job["cache"]])
+    program = Program(folder, job.name, job.blocks, runtime)
+    dependencies = Dependencies(
+        job.root,
+        [os.path.realpath(folder), job.cache],
+        runtime.distributions,
+        lambda files, questions: tell(Asked(files, questions)),
+    )
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
     process = os.getpid()
     began = time.perf_counter()
-    note(ready=time.monotonic() - job["asked"])
-    for number, block in enumerate(job["blocks"]):
-        note(begun=number, at=capture.position)
-        if skipped := block["skipped"] or (block["needs"] and jaxhost.lacks(block["needs"])):
-            note(block=number, outcome={"skipped": skipped})
+    tell(Ready(time.monotonic() - job.asked))
+    for number, block in enumerate(job.blocks):
+        tell(Begun(number, capture.position))
+        if kept := _kept_from_running(block, runtime):
+            tell(Gave(number, kept))
             continue
-        traces, compiles = jaxhost.counts()
+        before = runtime.counts()
         start = time.perf_counter()
         error = program.execute(block)
         seconds = time.perf_counter() - start
         if os.getpid() != process:  # a child that the block forked came back from it
             os._exit(0)
-        after = jaxhost.counts()
-        raised = program.describe(error, job["root"]) if error else None
-        drawn = _draw(program, job["root"])
+        counts = {what: after - before[what] for what, after in runtime.counts().items()}
+        raised = program.describe(error, job.root) if error else None
+        outcome = _draw(program, Outcome(raised=raised, seconds=seconds, counts=counts), job.root)
         output, fault = capture.take()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
         if not _at_home(work):
             fault = fault or "changed the working directory and did not change it back"
-        outcome = {"output": output, "raised": raised, "fault": fault, "seconds": seconds, **drawn}
-        note(block=number, outcome=outcome | {"traces": after[0] - traces, "compiles": after[1] - compiles})
+        tell(Gave(number, replace(outcome, output=output, fault=fault)))
     for thread, number in _left_running(started):
-        note(block=number, fault=f"left the thread {thread.name} running: join it, or make it a daemon")
-    device = jaxhost.device()
-    note(
-        device=device,
-        files=dependencies.files(),
-        modules=dependencies.modules(),
-        seconds=time.perf_counter() - began,
-    )
+        tell(Faulted(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
+    device = runtime.device()
+    seconds = time.perf_counter() - began
+    tell(Finished(device, dependencies.files(), dependencies.questions(), dependencies.modules(), seconds))
+
+
+def _kept_from_running(block: Code, runtime: Runtime) -> Outcome | None:
+    """The outcome of a block that must not run here; None if it may."""
+    try:
+        why = skipped(block.marks, block.importorskip) or (block.needs and runtime.lacks(block.needs))
+    except BaseException as error:  # noqa: BLE001  (a mark may do anything)
+        return Outcome(fault=f"what is written above it raised {type(error).__name__}: {_message(error)}")
+    return Outcome(skipped=why) if why else None
 
 
 def _at_home(work: str) -> bool:
@@ -208,11 +236,12 @@ def _at_home(work: str) -> bool:
     return False
 
 
-def _draw(program: Program, root: str) -> dict[str, Any]:
+def _draw(program: Program, outcome: Outcome, root: str) -> Outcome:
+    """The outcome of a block with the figures that it left open, or with what drawing them raised."""
     try:
-        return {"figures": figures.take_open()}
+        return replace(outcome, figures=tuple(figures.take_open()))
     except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
-        return {"raised": program.describe(error, root)}
+        return replace(outcome, raised=program.describe(error, root))
 
 
 def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
@@ -234,32 +263,28 @@ def _last_to_live() -> None:
 # --- the command line --------------------------------------------------------------------------------------------
 
 
-def _prepare() -> None:
-    # Loggers that JAX sets up at import keep the stream they see then.
-    sys.stderr = streams()[1]
-    jaxhost.preload()
-
-
-def serve() -> None:
+def serve(runtime: Runtime) -> None:
     """Fork a process for each job read from standard input; say on standard output which began and which ended."""
-    _prepare()
+    # Loggers that are set up at import keep the stream they see then.
+    sys.stderr = streams()[1]
+    runtime.preload()
     say = os.dup(1)
     running: dict[int, str] = {}
 
-    def tell(**event: Any) -> None:
-        os.write(say, json.dumps(event).encode() + b"\n")
+    def tell(message: Message) -> None:
+        os.write(say, encode(message))
 
-    def become_page(job: dict[str, Any]) -> NoReturn:
+    def become_page(job: Job) -> NoReturn:
         os.setsid()
         # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
-        tell(folder=job["folder"], pid=os.getpid())
+        tell(Forked(job.folder, os.getpid()))
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for fd in (say, woken, wake):  # the server's own
             os.close(fd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        _run_and_leave(job)
+        _run_and_leave(job, runtime)
 
     # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
     woken, wake = os.pipe()
@@ -278,20 +303,21 @@ def serve() -> None:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
                     _end_group(pid)
-                    tell(folder=running.pop(pid), status=os.waitstatus_to_exitcode(status))
+                    tell(Exited(running.pop(pid), os.waitstatus_to_exitcode(status)))
         if 0 not in readable:
             continue
         data = os.read(0, 1 << 16)
         if not data:
             break
         *lines, unread = (unread + data).split(b"\n")
-        for job in map(json.loads, lines):
-            if "matplotlib" in job["uses"]:
+        for job in map(decode, lines):
+            assert isinstance(job, Job)
+            if "matplotlib" in job.uses:
                 figures.preload()
             pid = os.fork()
             if pid == 0:
                 become_page(job)
-            running[pid] = job["folder"]
+            running[pid] = job.folder
     for pid in running:
         os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
         _end_group(pid)
@@ -302,29 +328,17 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _run_and_leave(job: dict[str, Any]) -> NoReturn:
+def _run_and_leave(job: Job, runtime: Runtime) -> NoReturn:
     """Run a job and end the process at once: a page must not run its host's exit handlers."""
     status = 70
     try:
-        run_job(job)
+        run_job(job, runtime)
         status = 0
     except BaseException:  # noqa: BLE001
-        Path(job["folder"], "crash").write_text(traceback.format_exc(), encoding="utf-8")
+        Path(job.folder, CRASH).write_text(traceback.format_exc(), encoding="utf-8")
     finally:
         os._exit(status)
 
 
-def main() -> None:
-    """The command line: ``serve``, or ``job FILE``."""
-    if sys.argv[1:] == ["serve"]:
-        serve()
-    else:
-        job = json.loads(Path(sys.argv[2]).read_text(encoding="utf-8"))
-        _prepare()
-        if "matplotlib" in job["uses"]:
-            figures.preload()
-        _run_and_leave(job)
-
-
 if __name__ == "__main__":
-    main()
+    serve(find_runtime(sys.argv[1]))

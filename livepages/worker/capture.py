@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from livepages.worker.protocol import ERR, OUT
+
 OUTPUT_LIMIT = 1_000_000  # bytes a block may write
 
 
@@ -57,7 +59,7 @@ class Capture:
         self._streams = (sys.stdout, sys.stderr) = streams()
         sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
 
-    def take(self) -> tuple[list[list[str]], str]:
+    def take(self) -> tuple[tuple[tuple[str, str], ...], str]:
         """The output since the last call, as (stream, text) pairs, and what is wrong with the streams, if anything."""
         fault = self._check()
         if self._flush_c:
@@ -99,18 +101,16 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def _split(data: bytes) -> list[list[str]]:
+def _split(data: bytes) -> tuple[tuple[str, str], ...]:
     """Marked bytes as (stream, text) pairs, neighbors of one stream joined; a line ends up as a terminal shows it."""
     pairs: list[list[str]] = []
     for number, part in enumerate(data.split(b"\x1e+" + _Stderr.mark)):
         inside, mark, outside = part.partition(b"\x1e-" + _Stderr.mark)
-        pieces = [("out", part)] if number == 0 or not mark else [("err", inside), ("out", outside)]
+        pieces = [(OUT, part)] if number == 0 or not mark else [(ERR, inside), (OUT, outside)]
         for stream, piece in pieces:
             text = piece.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")
             if text and pairs and pairs[-1][0] == stream:
                 pairs[-1][1] += text
             elif text:
                 pairs.append([stream, text])
-    for pair in pairs:
-        pair[1] = "\n".join(line.rpartition("\r")[2] for line in pair[1].split("\n"))
-    return pairs
+    return tuple((stream, "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))) for stream, text in pairs)

@@ -20,7 +20,7 @@ CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 def blocks(url: str) -> list[Block]:
     """The blocks of a page whose source a reader sees."""
     path = PROJECT.docs / f"{url.rstrip('/')}.md"
-    page = read_page(path, PROJECT.snippets, PROJECT.name(path))
+    page = read_page(path, PROJECT)
     return [block for block in page.blocks if block.options.source != "none"]
 
 
