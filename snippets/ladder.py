@@ -53,8 +53,8 @@ NO_HINT = re.compile(r"This typically means that a jit-wrapped function")  # abo
 class Idiom:
     """Something that old material says.
 
-    The last three are versions that JAX's change log names, empty where it is silent: of the deprecation, of the
-    release on which the old code stopped working, and of the release that brought what the new code uses.
+    The last three are releases that JAX's change log names, empty where it is silent: the one that deprecated the old
+    code, the one on which it stopped working, and the one that brought what the new code uses.
     """
 
     name: str

@@ -116,11 +116,9 @@ class Ladder:
         since = self.new_since(idiom.name)
         if idiom.added:
             return f" Write, on {idiom.added} or newer:"
-        return (
-            f" Write (first seen to run on {since}):"
-            if since not in ("", self.releases[0])
-            else " Write:" * bool(idiom.new)
-        )
+        if since not in ("", self.releases[0]):
+            return f" Write (first seen to run on {since}):"
+        return " Write:" if idiom.new else ""
 
     def _new(self, idiom: Idiom) -> str:
         if not idiom.new:
@@ -178,7 +176,7 @@ class Ladder:
         return found
 
     def changed(self, kind: str) -> str:
-        """A Markdown list of the behaviors of a kind that changed: the first value, then each later one, dated."""
+        """A Markdown list of a kind's behaviors that changed: the first value, then each later one and its release."""
         lines = []
         for behavior in behaviors():
             (_, first), *later = self.changes(behavior)

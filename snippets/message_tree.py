@@ -188,7 +188,8 @@ TREE = (
     ),
     Question(
         "Does it say that two things differ or must agree, or mention a pytree?",
-        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator",
+        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator"
+        r"|cond_fun|scan got",
         (
             Cause(
                 "Shapes",
@@ -196,6 +197,7 @@ TREE = (
                     ("errors-arguments.md#incompatible-shapes", "Incompatible shapes for broadcasting"),
                     ("errors-arguments.md#contracting-dimensions", "contracting dimensions to have the same shape"),
                     ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
+                    ("errors-arguments.md#cannot-concatenate", "Cannot concatenate arrays"),
                     (
                         "errors-structures.md#vmap-sizes",
                         "vmap got inconsistent sizes for array axes to be mapped",
@@ -212,6 +214,11 @@ TREE = (
                         "carry input and carry output must have equal types",
                     ),
                     ("errors-structures.md#scan-pair", "scan body output must be a pair"),
+                    (
+                        "errors-structures.md#scan-length",
+                        "scan got no values to scan over and `length` not provided",
+                    ),
+                    ("errors-structures.md#cond-fun", "cond_fun must return a boolean scalar"),
                     ("errors-structures.md#cond-branches", "cond branches must have equal output types"),
                 ),
             ),
@@ -244,7 +251,7 @@ TREE = (
     ),
     Question(
         "Does it mention an argument, array, type, index, name or key?",
-        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large",
+        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large|sample",
         (
             Cause(
                 "Something is not an array",
@@ -266,6 +273,10 @@ TREE = (
                 (
                     ("errors-arguments.md#arrays-immutable", "JAX arrays are immutable"),
                     (
+                        "errors-arguments.md#at-assignment",
+                        "'_IndexUpdateHelper' object does not support item assignment",
+                    ),
+                    (
                         "errors-arguments.md#non-tuple-index",
                         "Using a non-tuple sequence for multidimensional indexing",
                     ),
@@ -283,6 +294,8 @@ TREE = (
                 "A name does not exist",
                 (
                     ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
+                    ("errors-arguments.md#array-attribute", "'ArrayImpl' object has no attribute"),
+                    ("errors-arguments.md#missing-argument", "missing 1 required positional argument"),
                     ("errors-arguments.md#invalid-argnames", "Jitted function has invalid argnames"),
                     ("errors-structures.md#debug-print", "KeyError in jax.debug.print"),
                 ),
@@ -292,6 +305,8 @@ TREE = (
                 (
                     ("errors.md#KeyReuseError", "KeyReuseError"),
                     ("errors-arguments.md#key-dtype", "does not accept dtypes key"),
+                    ("errors-arguments.md#invalid-key-data", "JAX encountered invalid PRNG key data"),
+                    ("errors-arguments.md#larger-sample", "Cannot take a larger sample"),
                     ("errors-arguments.md#single-key", "accepts a single key"),
                 ),
             ),
