@@ -53,6 +53,7 @@ class Dependencies:
         self._seen: set[tuple[str, str]] = set()
         self._modules: set[str] = set()
         self._busy = threading.local()
+        is_installed("", root)  # finds out once what is, before anything is noted
         self._watch_folders()
         sys.addaudithook(self._audit)
         sys.meta_path.insert(0, self)
@@ -94,6 +95,8 @@ class Dependencies:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Note where a module is looked for, as a finder on ``sys.meta_path``; find nothing."""
+        if getattr(self._busy, "now", False):
+            return None
         package, _, stem = name.rpartition(".")
         if not package:
             self._modules.add(name)

@@ -22,7 +22,7 @@ from livepages.worker.runtime import installed
 
 LARGE = 1 << 24  # bytes of a file that is known by its size and time instead of its content
 _ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages", ".egg-info", ".dist-info"))
 
 
 def is_local(file: str, root: str) -> bool:
