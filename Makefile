@@ -18,11 +18,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 HOST ?= cpu
 
-.PHONY: help serve site test record upgrade bench audit lock clean
+.PHONY: help serve site practice test record upgrade bench audit lock clean
 
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
 	@echo "make site    build the site into site/"
+	@echo "make practice  write practice.py with a stub for every exercise, and examine it each time you save it"
 	@echo "make test    check the code, run all tests and all pages, build the site"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
 	@echo "make upgrade run every page on another JAX (JAX=0.12.1), and say what would change"
@@ -36,6 +37,9 @@ serve: $(READY)
 
 site: $(READY)
 	$(BIN)/mkdocs build --strict
+
+practice: $(READY)
+	PYTHONPATH=snippets $(BIN)/python -m examiner practice.py
 
 test: $(READY)
 	$(BIN)/python -m tests

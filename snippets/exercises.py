@@ -1,4 +1,4 @@
-"""The exercises as a reader gets them: each function says in its docstring what it has to do, and does not do it yet.
+"""The exercises as a reader gets them: each docstring says what to write, and nothing is written yet.
 
 Every section is included twice: by the page of its part, and by the page that holds all of them.
 """
@@ -8,8 +8,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
+from jax.typing import ArrayLike
 
-# --- Express -----------------------------------------------------------------------------------------------------
+# --- The basics ------------------------------------------------------------------------------------------------------
 
 
 # --8<-- [start:standardize]
@@ -17,7 +19,8 @@ def standardize(x: jax.Array) -> jax.Array:
     """Shift and scale each column of the matrix x to mean 0 and
     standard deviation 1.
 
-    A column of equal numbers becomes zeros. float16 in, float16 out.
+    A column of equal numbers becomes zeros, whatever the number is. A
+    float16 matrix stays float16.
     """
     return NotImplemented
 
@@ -26,9 +29,10 @@ def standardize(x: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:swap_rows]
-def swap_rows(x: jax.Array, i: int, j: int) -> jax.Array:
-    """A new matrix: x with rows i and j exchanged. It runs under jit,
-    with i and j traced.
+def swap_rows(x: jax.Array, i: ArrayLike, j: ArrayLike) -> jax.Array:
+    """Return a new matrix: x with rows i and j exchanged.
+
+    It keeps the dtype of x and runs under jit, where i and j are traced.
     """
     return NotImplemented
 
@@ -37,11 +41,11 @@ def swap_rows(x: jax.Array, i: int, j: int) -> jax.Array:
 
 
 # --8<-- [start:cap]
-def cap(x: jax.Array, limit: float) -> jax.Array:
-    """x with every element above limit replaced by limit.
+def cap(x: jax.Array | np.ndarray, limit: ArrayLike) -> jax.Array:
+    """Return x with every element above limit replaced by limit.
 
-    x may be a NumPy array that the caller still needs. It runs under
-    jit.
+    x may be a NumPy array, which the caller still needs unchanged. The
+    result has the dtype of x, and NaN stays NaN. It runs under jit.
     """
     return NotImplemented
 
@@ -50,12 +54,12 @@ def cap(x: jax.Array, limit: float) -> jax.Array:
 
 
 # --8<-- [start:delay]
-def delay(x: jax.Array, steps: int) -> jax.Array:
-    """The signal x moved to the right by steps places (to the left if
-    negative).
+def delay(x: jax.Array, steps: ArrayLike) -> jax.Array:
+    """Move the signal x to the right by steps places, or to the left if
+    steps is negative.
 
-    What moves out is lost, zeros move in, the length stays. One program
-    serves all steps.
+    What moves out is lost, zeros move in, and the length and the dtype
+    stay the same. steps is traced: one program serves all of them.
     """
     return NotImplemented
 
@@ -65,7 +69,7 @@ def delay(x: jax.Array, steps: int) -> jax.Array:
 
 # --8<-- [start:blend]
 def blend(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The mean of two uint8 images, rounded down, as uint8."""
+    """Return the mean of two uint8 images, rounded down, as uint8."""
     return NotImplemented
 
 
@@ -73,8 +77,16 @@ def blend(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:shuffle_together]
-def shuffle_together(key: jax.Array, x: jax.Array, y: jax.Array) -> tuple:
-    """The pair (x, y) with the rows of both in the same random order."""
+def shuffle_together(
+    key: jax.Array,
+    x: jax.Array,
+    y: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return the pair (x, y) with the rows of both in the same random
+    order.
+
+    Every order is possible. No key is used twice.
+    """
     return NotImplemented
 
 
@@ -83,11 +95,12 @@ def shuffle_together(key: jax.Array, x: jax.Array, y: jax.Array) -> tuple:
 
 # --8<-- [start:init]
 def init(key: jax.Array, sizes: list[int]) -> list[dict[str, jax.Array]]:
-    """Parameters of a network: for each pair of neighboring sizes (m,
-    n) a dict.
+    """Return the parameters of a network: one dict for each pair of
+    neighboring sizes (m, n).
 
-    "w" has shape (m, n) and normal numbers with standard deviation 1 /
-    sqrt(m); "b" has shape (n,) and zeros. No number is drawn twice.
+    "w" has shape (m, n) and is drawn from the normal distribution with
+    mean 0 and standard deviation 1 / sqrt(m), not truncated. "b" is n
+    zeros. No number is drawn twice, and no key is used twice.
     """
     return NotImplemented
 
@@ -96,11 +109,12 @@ def init(key: jax.Array, sizes: list[int]) -> list[dict[str, jax.Array]]:
 
 
 # --8<-- [start:root]
-def root(f: Callable, start: float) -> jax.Array:
-    """A zero of f, by ten steps x - f(x) / f'(x) of Newton's method.
+def root(f: Callable[[jax.Array], jax.Array], start: float) -> jax.Array:
+    """Look for a zero of f by Newton's method: from start, take exactly
+    ten steps x = x - f(x) / f'(x).
 
-    start may be an int. f takes and gives one number, and is written
-    with jnp.
+    start may be an int. f maps one number to one number and is written
+    with jnp; JAX computes its derivative.
     """
     return NotImplemented
 
@@ -109,11 +123,16 @@ def root(f: Callable, start: float) -> jax.Array:
 
 
 # --8<-- [start:directional]
-def directional(f: Callable, x: jax.Array, v: jax.Array) -> jax.Array:
-    """The derivative of f, from vectors to vectors, at x in the
-    direction v.
+def directional(
+    f: Callable[[jax.Array], jax.Array],
+    x: jax.Array,
+    v: jax.Array,
+) -> jax.Array:
+    """Return the derivative of f, which maps vectors to vectors, at x in
+    the direction v.
 
-    No matrix is built on the way.
+    JAX computes it, from the derivative rules of what f calls, and
+    builds no matrix on the way.
     """
     return NotImplemented
 
@@ -122,11 +141,16 @@ def directional(f: Callable, x: jax.Array, v: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:gradient_norms]
-def gradient_norms(loss: Callable, w: jax.Array, xs: jax.Array, ys: jax.Array) -> tuple:
-    """For each example the length of its gradient of loss(w, x, y) by
-    w.
+def gradient_norms(
+    loss: Callable[[jax.Array, jax.Array, jax.Array], jax.Array],
+    w: jax.Array,
+    xs: jax.Array,
+    ys: jax.Array,
+) -> jax.Array:
+    """Return, for each example, the Euclidean norm of the gradient of
+    loss(w, x, y) with respect to the vector w.
 
-    x and y are one row of xs and one element of ys.
+    An example is one row x of xs and one element y of ys.
     """
     return NotImplemented
 
@@ -135,12 +159,17 @@ def gradient_norms(loss: Callable, w: jax.Array, xs: jax.Array, ys: jax.Array) -
 
 
 # --8<-- [start:ensemble]
-def ensemble(predict: Callable, models: Any, x: jax.Array) -> tuple:
-    """The pair (mean, standard deviation) of what the models predict
-    for x.
+def ensemble(
+    predict: Callable[[Any, jax.Array], jax.Array],
+    models: Any,
+    x: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """Return (mean, standard deviation) over what the models predict for
+    x, each with the shape of one prediction.
 
-    models is one tree of arrays; their first axis counts the models.
-    predict(model, x) takes one model, without that axis.
+    models is one tree of arrays, whose first axis counts the models.
+    predict(model, x) takes one model, without that axis. Divide by the
+    number of models in both.
     """
     return NotImplemented
 
@@ -150,11 +179,11 @@ def ensemble(predict: Callable, models: Any, x: jax.Array) -> tuple:
 
 # --8<-- [start:clip_tree]
 def clip_tree(tree: Any, limit: float) -> Any:
-    """The tree times one factor, so that the norm of all its numbers is
-    at most limit.
+    """Multiply a tree of arrays by one factor, so that the norm of all its
+    numbers together is at most limit.
 
-    A tree within the limit stays as it is, also one of zeros. It runs
-    under jit.
+    A tree within the limit stays as it is, including one of zeros. It
+    runs under jit.
     """
     return NotImplemented
 
@@ -164,23 +193,24 @@ def clip_tree(tree: Any, limit: float) -> Any:
 
 # --8<-- [start:Ball]
 class Ball:
-    """A ball: Ball(position, velocity, name), with these as attributes.
+    """A ball: Ball(position, velocity, name), with these three attributes.
 
-    It passes through jit and grad; position and velocity are its
-    leaves, and its name, a string, is not.
+    A Ball can be passed to and returned from functions under jit and
+    grad. Its leaves are position and velocity; its name is a string and
+    belongs to the structure, so that balls of any name keep theirs.
     """
 
 
 # --8<-- [end:Ball]
 
 
-# --- Compile -----------------------------------------------------------------------------------------------------
+# --- Speed -----------------------------------------------------------------------------------------------------------
 
 
 # --8<-- [start:tax]
 def tax(income: jax.Array) -> jax.Array:
-    """Nothing on the first 10, 20 % of what is above 10, and 40 % of
-    what is above 50.
+    """Return the tax on an income: nothing on the first 10, 20 % of what
+    is above 10 and up to 50, and 40 % of what is above 50.
 
     income is one number. It runs under jit, vmap and grad.
     """
@@ -191,11 +221,16 @@ def tax(income: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:regression_loss]
-def regression_loss(prediction: jax.Array, target: jax.Array, kind: str) -> jax.Array:
-    """The mean of the absolute errors (kind "l1") or of the squared
-    errors ("l2").
+def regression_loss(
+    prediction: jax.Array,
+    target: jax.Array,
+    kind: str,
+) -> jax.Array:
+    """Return the mean of the absolute errors if kind is "l1", and of the
+    squared errors if it is "l2".
 
-    It is compiled: once for each kind and shape, not at every call.
+    It is compiled as one program: once for each kind and shape, and not
+    again at the next call.
     """
     return NotImplemented
 
@@ -205,10 +240,10 @@ def regression_loss(prediction: jax.Array, target: jax.Array, kind: str) -> jax.
 
 # --8<-- [start:gcd]
 def gcd(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The greatest common divisor, by Euclid: while b is not 0, a, b =
-    b, a % b.
+    """Return the greatest common divisor by Euclid's algorithm: while b is
+    not 0, replace a, b by b, a % b.
 
-    a and b are whole numbers. It runs under jit and vmap.
+    a and b are int32 and not negative. It runs under jit and vmap.
     """
     return NotImplemented
 
@@ -217,11 +252,11 @@ def gcd(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:dominant]
-def dominant(a: jax.Array, x: jax.Array, steps: int) -> jax.Array:
-    """x after this many steps of x = a @ x / norm(a @ x), the power
-    iteration.
+def dominant(a: jax.Array, x: jax.Array, steps: ArrayLike) -> jax.Array:
+    """Run this many steps of the power iteration x = a @ x / norm(a @ x).
 
-    steps is traced: one program serves all of them.
+    steps is traced and may be any number from 0: one program serves all
+    of them.
     """
     return NotImplemented
 
@@ -230,12 +265,12 @@ def dominant(a: jax.Array, x: jax.Array, steps: int) -> jax.Array:
 
 
 # --8<-- [start:orbit]
-def orbit(rate: float, x: float, length: int) -> jax.Array:
-    """The numbers x, f(x), f(f(x)), … with f(x) = rate * x * (1 - x);
-    length of them.
+def orbit(rate: ArrayLike, x: ArrayLike, length: int) -> jax.Array:
+    """Return the first numbers of x, f(x), f(f(x)), … with f(x) = rate * x
+    * (1 - x); there are length of them.
 
-    length is static. The program does not grow with it, and grad by
-    rate works.
+    length is static. The program does not grow with it, and grad with
+    respect to rate works.
     """
     return NotImplemented
 
@@ -245,11 +280,12 @@ def orbit(rate: float, x: float, length: int) -> jax.Array:
 
 # --8<-- [start:horner]
 def horner(coefficients: jax.Array, x: jax.Array) -> jax.Array:
-    """The polynomial at each element of x; coefficients begin with the
-    highest power.
+    """Evaluate a polynomial at each element of the vector x; the first
+    coefficient belongs to the highest power.
 
-    Horner's rule: total = total * x + c, for one c after the other. The
-    program does not grow with the number of coefficients.
+    Use Horner's rule, total = total * x + c for one coefficient c after
+    the other. No array is larger than the arguments, and the program
+    does not grow with the number of coefficients.
     """
     return NotImplemented
 
@@ -258,9 +294,11 @@ def horner(coefficients: jax.Array, x: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:first_above]
-def first_above(x: jax.Array, limit: float) -> jax.Array:
-    """The index of the first element of x above limit, or -1. It runs
-    under jit.
+def first_above(x: jax.Array, limit: ArrayLike) -> jax.Array:
+    """Return the index of the first element of x above limit, or -1 if
+    there is none.
+
+    limit is traced: one program serves all of them.
     """
     return NotImplemented
 
@@ -269,11 +307,12 @@ def first_above(x: jax.Array, limit: float) -> jax.Array:
 
 
 # --8<-- [start:window]
-def window(x: jax.Array, start: jax.Array, width: int) -> jax.Array:
-    """The elements x[start], … of this many places; zeros for places
-    past the end.
+def window(x: jax.Array, start: ArrayLike, width: int) -> jax.Array:
+    """Return the width elements x[start], x[start + 1], … with zeros for
+    places past the end of x.
 
-    start is traced and not negative, width is static.
+    start is traced and not negative, width is static, and the result
+    has the dtype of x.
     """
     return NotImplemented
 
@@ -283,10 +322,11 @@ def window(x: jax.Array, start: jax.Array, width: int) -> jax.Array:
 
 # --8<-- [start:Scaler]
 class Scaler:
-    """Scaler(factor): calling it with x gives factor * x, compiled by
-    jit.
+    """Scaler(factor): calling the object with x returns factor * x,
+    computed by one compiled program.
 
-    factor may change later, and then counts, without a new program.
+    Setting the attribute factor later changes the next result, without
+    a new program.
     """
 
 
@@ -294,9 +334,11 @@ class Scaler:
 
 
 # --8<-- [start:push]
-def push(buffer: jax.Array, i: jax.Array, value: jax.Array) -> jax.Array:
-    """buffer with value at place i, compiled by jit, in the memory of
-    the old buffer.
+def push(buffer: jax.Array, i: ArrayLike, value: ArrayLike) -> jax.Array:
+    """Return buffer with value at place i, in the memory of the old
+    buffer, which the caller gives away.
+
+    It is compiled: one program serves all places and values.
     """
     return NotImplemented
 
@@ -306,11 +348,11 @@ def push(buffer: jax.Array, i: jax.Array, value: jax.Array) -> jax.Array:
 
 # --8<-- [start:energy]
 def energy(xs: jax.Array, ys: jax.Array) -> jax.Array:
-    """The sum of exp(-abs(x - y)) over all pairs of a number of xs and
-    one of ys.
+    """Return the sum of exp(-abs(x - y)) over all pairs of an x of xs and
+    a y of ys.
 
     No array has an element for each pair, and the program does not grow
-    with xs.
+    with the number of xs.
     """
     return NotImplemented
 
@@ -319,13 +361,17 @@ def energy(xs: jax.Array, ys: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:stopwatch]
-def stopwatch(f: Callable, x: Any, clock: Callable[[], float]) -> float:
-    """The seconds that f(x) takes to compute its result, without its
-    compilation.
+def stopwatch(
+    f: Callable[[Any], Any],
+    x: Any,
+    clock: Callable[[], float],
+) -> float:
+    """Return the seconds that f(x) takes to compute its result, without
+    the time to compile it.
 
-    f is asynchronous, as everything compiled is: it returns before the
-    numbers are there. clock() gives the time in seconds. f may give any
-    tree of arrays.
+    f is compiled at its first call. It is asynchronous: it returns a
+    tree of arrays before their numbers have been computed. clock()
+    returns the time in seconds.
     """
     return NotImplemented
 
@@ -333,15 +379,15 @@ def stopwatch(f: Callable, x: Any, clock: Callable[[], float]) -> float:
 # --8<-- [end:stopwatch]
 
 
-# --- Debug -------------------------------------------------------------------------------------------------------
+# --- Debugging -------------------------------------------------------------------------------------------------------
 
 
 # --8<-- [start:announce]
 def announce(x: jax.Array) -> jax.Array:
-    """x itself; at every call it prints "largest: " and its largest
-    element.
+    """Return x, and print "largest: " and its largest element at every
+    call.
 
-    Under jit, too, at every call and not only at the first.
+    Under jit, too, it prints at every call and not only at the first.
     """
     return NotImplemented
 
@@ -350,9 +396,16 @@ def announce(x: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:culprit]
-def culprit(stages: list[Callable], x: jax.Array) -> int:
-    """Which of the stages, called one after the other, is the first to
-    give a NaN; else -1.
+def culprit(
+    stages: list[Callable[[jax.Array], jax.Array]],
+    x: jax.Array,
+) -> int:
+    """Call the stages one after the other, the first with x and each of
+    the others with the result before it. Return the index of the first
+    stage whose result contains NaN, or -1.
+
+    No stage is called after that one. Infinity is not NaN, and what a
+    stage computes inside does not count.
     """
     return NotImplemented
 
@@ -362,8 +415,10 @@ def culprit(stages: list[Callable], x: jax.Array) -> int:
 
 # --8<-- [start:log_mean_exp]
 def log_mean_exp(x: jax.Array) -> jax.Array:
-    """log(mean(exp(x))), right for elements of any size, and so is its
-    gradient.
+    """Return log(mean(exp(x))) for a vector x.
+
+    The value and its gradient are right for finite elements of any
+    size.
     """
     return NotImplemented
 
@@ -373,10 +428,11 @@ def log_mean_exp(x: jax.Array) -> jax.Array:
 
 # --8<-- [start:distances]
 def distances(points: jax.Array) -> jax.Array:
-    """The matrix of distances between the rows of points, zero on the
-    diagonal.
+    """Return the matrix of the distances between all rows of points.
 
-    The gradient of its sum by points is finite.
+    The distance between equal points is exactly zero. The gradient of
+    the sum of the matrix is finite, including where points are equal,
+    and points far from the origin or close together lose no digits.
     """
     return NotImplemented
 
@@ -385,12 +441,12 @@ def distances(points: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:checked_sqrt]
-def checked_sqrt(x: jax.Array) -> tuple:
-    """The pair (error, roots): the square roots of x, and a value that
-    knows of errors.
+def checked_sqrt(x: jax.Array) -> tuple[Any, jax.Array]:
+    """Return the pair (error, roots): the square roots of x, and a value
+    that reports errors.
 
-    error.throw() raises if an element of x is negative, and else does
-    nothing. It runs under jit, as one program.
+    error.throw() raises if an element of x is negative, and does nothing
+    otherwise. It runs under jit as one program.
     """
     return NotImplemented
 
@@ -400,10 +456,11 @@ def checked_sqrt(x: jax.Array) -> tuple:
 
 # --8<-- [start:weighted_variance]
 def weighted_variance(x: jax.Array, weights: jax.Array) -> jax.Array:
-    """The mean of (x - m)**2, with m the mean of x, both weighted.
+    """Return the weighted mean of (x - m)**2, where m is the weighted mean
+    of x.
 
-    The weights need not add up to 1. It is right for numbers far from
-    zero, too.
+    The weights need not add up to 1. The result is right for numbers
+    far from zero, too.
     """
     return NotImplemented
 
@@ -413,11 +470,11 @@ def weighted_variance(x: jax.Array, weights: jax.Array) -> jax.Array:
 
 # --8<-- [start:quadratic_roots]
 def quadratic_roots(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
-    """The two real roots of a x**2 + b x + c, the smaller first, to
-    four digits each.
+    """Return both real roots of a x**2 + b x + c, the smaller one first,
+    with four correct digits each.
 
-    There are two. b may be zero, or large beside a and c. It runs under
-    jit.
+    a is not zero, there are two roots, and they are well apart. b may be
+    zero, or a million times larger than a and c. It runs under jit.
     """
     return NotImplemented
 
@@ -426,12 +483,16 @@ def quadratic_roots(a: jax.Array, b: jax.Array, c: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:agrees]
-def agrees(f: Callable, slope: Callable, x: np.ndarray) -> bool:
-    """Whether slope(x) is the gradient of f at x.
+def agrees(
+    f: Callable[[np.ndarray], float],
+    slope: Callable[[np.ndarray], np.ndarray],
+    x: np.ndarray,
+) -> bool:
+    """Return whether slope(x) is the gradient of f at x.
 
-    f comes from another library: JAX cannot trace it. It takes a NumPy
-    vector and gives a float, computed with float32. A wrong slope is
-    off by some percent or more.
+    f comes from another library, so JAX cannot trace it. It takes a
+    NumPy vector and returns a float, computed in float32. A wrong slope
+    is wrong by ten percent or more in some element, or NaN.
     """
     return NotImplemented
 
@@ -439,17 +500,17 @@ def agrees(f: Callable, slope: Callable, x: np.ndarray) -> bool:
 # --8<-- [end:agrees]
 
 
-# --- Scale -------------------------------------------------------------------------------------------------------
-# Each takes a mesh of one axis, "d", over all devices.
+# --- Several devices -------------------------------------------------------------------------------------------------
+# Each of these takes a mesh of one axis, "d".
 
 
 # --8<-- [start:place]
-def place(mesh: jax.sharding.Mesh, params: Any, batch: Any) -> tuple:
-    """The pair (params, batch) on the devices of the mesh, whose one
-    axis is "d".
+def place(mesh: Mesh, params: Any, batch: Any) -> tuple[Any, Any]:
+    """Return the pair (params, batch) on the devices of the mesh, whose
+    one axis is "d".
 
-    Every array of params is whole on each device; every array of batch
-    is split by its rows.
+    Every array in params is whole on each device; every array in batch
+    is split by its rows. Both are trees.
     """
     return NotImplemented
 
@@ -458,12 +519,12 @@ def place(mesh: jax.sharding.Mesh, params: Any, batch: Any) -> tuple:
 
 
 # --8<-- [start:global_mean]
-def global_mean(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
-    """The mean of the elements of the vector x, split over the axis "d"
-    of the mesh.
+def global_mean(mesh: Mesh, x: jax.Array) -> jax.Array:
+    """Return the mean of the vector x, which is split over the axis "d" of
+    the mesh.
 
-    Write it with jax.shard_map; it uses one collective, and that sends
-    one number.
+    Write it with jax.shard_map. There is one collective operation, and
+    it sends one number.
     """
     return NotImplemented
 
@@ -472,11 +533,12 @@ def global_mean(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:global_softmax]
-def global_softmax(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
-    """The softmax of the vector x, split over the axis "d" of the mesh,
-    and so is the result.
+def global_softmax(mesh: Mesh, x: jax.Array) -> jax.Array:
+    """Return the softmax of the vector x, split over the axis "d" of the
+    mesh as x is.
 
-    Write it with jax.shard_map. Large elements do not overflow.
+    Write it with jax.shard_map. No device collects the parts of the
+    others, and elements of any size are right.
     """
     return NotImplemented
 
@@ -485,12 +547,18 @@ def global_softmax(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:two_layers]
-def two_layers(mesh: jax.sharding.Mesh, x: jax.Array, w1: jax.Array, w2: jax.Array) -> tuple:
-    """relu(x @ w1) @ w2, with both matrices split over the axis "d" of
-    the mesh.
+def two_layers(
+    mesh: Mesh,
+    x: jax.Array,
+    w1: jax.Array,
+    w2: jax.Array,
+) -> jax.Array:
+    """Return relu(x @ w1) @ w2, computed with both matrices split over the
+    axis "d" of the mesh.
 
-    You choose how. x and the result are whole on each device. There is
-    one collective.
+    You choose how. x is whole on each device, and so is the result.
+    There is one collective operation, and no device does the work of
+    another.
     """
     return NotImplemented
 
@@ -499,13 +567,13 @@ def two_layers(mesh: jax.sharding.Mesh, x: jax.Array, w1: jax.Array, w2: jax.Arr
 
 
 # --8<-- [start:second_difference]
-def second_difference(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
-    """x[i-1] - 2 * x[i] + x[i+1] for each i of a ring: the first
-    element follows the last.
+def second_difference(mesh: Mesh, x: jax.Array) -> jax.Array:
+    """Return x[i-1] - 2 * x[i] + x[i+1] for each i of a ring, in which the
+    first element follows the last.
 
     x is a vector, split over the axis "d" of the mesh, and so is the
     result. Write it with jax.shard_map; no device gets more than two
-    elements of others.
+    elements of the others.
     """
     return NotImplemented
 
@@ -513,15 +581,16 @@ def second_difference(mesh: jax.sharding.Mesh, x: jax.Array) -> jax.Array:
 # --8<-- [end:second_difference]
 
 
-# --- Build -------------------------------------------------------------------------------------------------------
+# --- Training --------------------------------------------------------------------------------------------------------
 
 
 # --8<-- [start:cross_entropy]
 def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
-    """The mean over the rows of -log(softmax(row)[label]); labels are
-    whole numbers.
+    """Return the mean over the rows of -log(softmax(row)[label]); labels
+    are integers.
 
-    Also right, with a finite gradient, for logits in the thousands.
+    The value and its gradient are right and finite for logits in the
+    thousands, too.
     """
     return NotImplemented
 
@@ -530,12 +599,18 @@ def cross_entropy(logits: jax.Array, labels: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:momentum_step]
-def momentum_step(params: Any, velocity: Any, grads: Any, rate: float, decay: float) -> tuple:
-    """The new pair (params, velocity) of gradient descent with
-    momentum, for any trees.
+def momentum_step(
+    params: Any,
+    velocity: Any,
+    grads: Any,
+    rate: float,
+    decay: float,
+) -> tuple[Any, Any]:
+    """Return the new pair (params, velocity) of gradient descent with
+    momentum, for trees of any structure.
 
     velocity = decay * velocity + grads, then params = params - rate *
-    velocity.
+    velocity. The caller's trees stay as they are.
     """
     return NotImplemented
 
@@ -545,11 +620,11 @@ def momentum_step(params: Any, velocity: Any, grads: Any, rate: float, decay: fl
 
 # --8<-- [start:epoch]
 def epoch(key: jax.Array, count: int, size: int) -> jax.Array:
-    """The numbers of the examples in each batch of one epoch: a matrix
-    of size columns.
+    """Return the indices of the examples in each batch of one epoch: a
+    matrix of size columns, one row for each batch.
 
-    count examples come in random order, none twice; what fills no batch
-    is left out.
+    The count examples come in a random order, none twice. What does not
+    fill a batch is left out.
     """
     return NotImplemented
 
@@ -558,12 +633,17 @@ def epoch(key: jax.Array, count: int, size: int) -> jax.Array:
 
 
 # --8<-- [start:fit]
-def fit(x: jax.Array, y: jax.Array, steps: int, rate: float) -> tuple:
-    """The pair (w, losses): gradient descent on mean((x @ w - y)**2),
-    from zeros.
+def fit(
+    x: jax.Array,
+    y: jax.Array,
+    steps: int,
+    rate: float,
+) -> tuple[jax.Array, jax.Array]:
+    """Return the pair (w, losses): gradient descent on the loss
+    mean((x @ w - y)**2), from w = 0.
 
-    losses holds the loss before each step. One program holds all steps,
-    and does not grow with their number.
+    losses holds the loss before each step. One program runs all steps,
+    and it does not grow with their number.
     """
     return NotImplemented
 
@@ -573,8 +653,8 @@ def fit(x: jax.Array, y: jax.Array, steps: int, rate: float) -> tuple:
 
 # --8<-- [start:clip_gradient]
 def clip_gradient(x: jax.Array, limit: float) -> jax.Array:
-    """x itself; but the gradient that flows back through it is clipped
-    to ±limit.
+    """Return x itself, but clip each element of the gradient that flows
+    back through it to between -limit and limit.
     """
     return NotImplemented
 
@@ -583,11 +663,15 @@ def clip_gradient(x: jax.Array, limit: float) -> jax.Array:
 
 
 # --8<-- [start:on_host]
-def on_host(f: Callable, x: jax.Array) -> jax.Array:
-    """f(x) for a function written with NumPy, of the shape of x and
-    float32.
+def on_host(
+    f: Callable[[np.ndarray], np.ndarray],
+    x: jax.Array,
+) -> jax.Array:
+    """Return f(x) for a function f that is written with NumPy. The result
+    has the shape of x and is float32.
 
-    It runs under jit and vmap.
+    It runs under jit and vmap. f sees the numbers of one x at a time,
+    never a batch of them.
     """
     return NotImplemented
 
@@ -596,12 +680,12 @@ def on_host(f: Callable, x: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:babylonian]
-def babylonian(a: jax.Array) -> jax.Array:
-    """The square root of a positive number, with a derivative.
+def babylonian(a: ArrayLike) -> jax.Array:
+    """Return the square root of a positive number.
 
     Repeat x = (x + a / x) / 2 in a lax.while_loop, from x = a, until
-    x**2 is within 1e-6 * a of a, or for 50 turns. It runs under jit and
-    grad.
+    x**2 is within 1e-6 * a of a, or for 50 iterations. It runs under jit
+    and grad.
     """
     return NotImplemented
 
@@ -610,13 +694,19 @@ def babylonian(a: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:metropolis]
-def metropolis(key: jax.Array, log_density: Callable, start: jax.Array, steps: int) -> tuple:
-    """The positions, one after each step, of a random walk that samples
-    a density.
+def metropolis(
+    key: jax.Array,
+    log_density: Callable[[jax.Array], jax.Array],
+    start: jax.Array,
+    steps: int,
+) -> jax.Array:
+    """Return the positions after each step of a random walk that samples a
+    density.
 
-    Each step proposes position + a normal number (one for each
-    coordinate), and goes there with probability min(1, density there /
-    density here). One compiled loop.
+    Each step proposes the position plus a standard normal number for
+    each coordinate. It goes there with probability min(1, density there
+    / density here), and stays otherwise. One compiled loop runs all
+    steps, and no key is used twice.
     """
     return NotImplemented
 

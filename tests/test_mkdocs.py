@@ -70,6 +70,15 @@ def test_a_build_shows_what_running_gave(book: Site) -> None:
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
 
+def test_styles_and_scripts_mean_what_they_did(book: Site) -> None:
+    book.write("docs/a.css", '/* For authors. */\n.a > .b::after {\n  content: " > /* no remark */";\n}\n')
+    book.write("docs/a.js", 'const a = "// no remark"; // For authors.\nconst b = /[/]\\/ {2}/.test(a);\n')
+    build(book)
+    read = {name: (book.root / "site" / name).read_text() for name in ("a.css", "a.js")}
+    assert 'content:" > /* no remark */"' in read["a.css"] and '"// no remark"' in read["a.js"]
+    assert "/[/]\\/ {2}/" in read["a.js"] and "authors" not in str(read)
+
+
 def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Site) -> None:
     without_jax = {"PYTHONPATH": str(book.root / "trap")}
     build(book, environment=without_jax)

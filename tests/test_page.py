@@ -119,6 +119,19 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\nalone: sometimes\n---\n", 2, "alone"),
         ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
         ("---\ntimeout: 0\n---\n", 2, "timeout"),
+        ("---\ntimeout: true\n---\n", 2, "timeout"),
+        ("---\ntitle: 2026-11-22\n---\n", 2, "title: datetime.date(2026, 11, 22) is not text; put it in quotes"),
+        ("---\ndescription: [a]\n---\n", 2, "put it in quotes"),
+        ("---\na: 2026-13-41\n---\n", 1, "cannot be read: month must be in 1..12"),
+        ("---\njax: {jax_x: 2026-11-22}\n---\n", 2, "jax"),
+        ("---\njax: {1: a}\n---\n", 2, "jax"),
+        ("---\nbefore: a.md\n---\n", 2, "a list of pages"),
+        ("---\nrequires: rich\n---\n", 2, "a list of distributions"),
+        ("---\ntags: [1]\n---\n", 2, "tags"),
+        ("---\ndevice: 8\n---\n", 2, "did you mean 'devices'?"),
+        ("---\na: 1\ntimeot: 3\n---\n", 3, "did you mean 'timeout'?"),
+        ("---\nx64: true\nx64: false\n---\n", 3, "is given twice, first on line 2"),
+        ("---\n1: a\n---\n", 2, "put it in quotes"),
         ("---\njax: 1\n---\n", 2, "jax"),
         ("---\njax: {jax_debug_nans: 2026-01-01}\n---\n", 2, "jax"),
         ("---\ntimeout: .nan\n---\n", 2, "timeout"),
@@ -147,6 +160,7 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
     "option",
     [
         'colour="red"',
+        'id="a b"',
         "volatile=on",
         'volatile="maybe"',
         'exec="off"',
@@ -168,6 +182,16 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
 def test_an_unknown_option_or_a_wrong_value_is_refused(option: str) -> None:
     with pytest.raises(PageError, match=r"docs/page\.md:3: "):
         page(f"# T\n\n```python {option}\nx = 1\n```\n")
+
+
+def test_a_misspelled_option_is_recognized() -> None:
+    with pytest.raises(PageError, match="unknown option 'volatil'; did you mean 'volatile'[?]"):
+        page('```python volatil="on"\nx\n```\n')
+
+
+def test_front_matter_may_hold_what_is_of_no_concern_here() -> None:
+    parsed = page("---\ndescription:\nicon: a\nsearch: {boost: 2}\ntimeout: 2\n---\n\n# T\n")
+    assert parsed.description == "" and parsed.settings.timeout == 2 and parsed.meta["icon"] == "a"
 
 
 def test_options_are_read_once() -> None:

@@ -187,10 +187,11 @@ def minutes(page: Page) -> int:
 
 def _names(page: Page) -> list[tuple[str, int]]:
     """The names of the pages to read first, each with its line."""
-    names = page.meta.get("before") or []
+    names = page.meta.get("before", [])
+    assert isinstance(names, list)
     lines = page.source.splitlines()
     line = next((number for number, text in enumerate(lines, 1) if text.startswith("before:")), 1)
-    return [(str(name), line) for name in (names if isinstance(names, list) else [names])]
+    return [(name, line) for name in names]
 
 
 def _link(page: Page, other: Page, line: int = 0) -> str:

@@ -33,7 +33,7 @@ class Engine:
             try:
                 pages.append(read_page(path, self.project))
             except PageError as error:
-                failed.append(Failure(error.page, error.line, error.line, error.message))
+                failed.append(Failure(error.page, error.line, 0, error.message))
         return pages, failed
 
     def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:

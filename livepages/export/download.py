@@ -95,8 +95,7 @@ class Download:
         """What the page says that it needs without importing it itself."""
         names = self.page.meta.get("requires", [])
         line = next((n for n, text in enumerate(self.page.source.split("\n"), 1) if text.startswith("requires:")), 1)
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise PageError(self.page.name, line, f"requires: {names!r} is not a list of distributions")
+        assert isinstance(names, list)
         if missing := [name for name in names if not distributions.version(name)]:
             raise PageError(self.page.name, line, f"requires: {missing[0]} is not installed")
         return dict.fromkeys(names)

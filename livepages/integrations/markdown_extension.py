@@ -113,8 +113,8 @@ class _Show(Preprocessor):
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
         stamp = stash(render.stamp(run, build.engine.project.runtime.words)) if run.outcomes else ""
-        # As Python-Markdown has them after its normalization, which has been.
-        return [line.expandtabs(4) for line in [*shown, "", stamp, "", *rest.split("\n")]]
+        # The page's own lines have the tabs that Markdown has expanded by now.
+        return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""

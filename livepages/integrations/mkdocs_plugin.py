@@ -16,6 +16,8 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
+from rcssmin import cssmin
+from rjsmin import jsmin
 from watchdog.events import FileModifiedEvent
 from watchdog.observers.polling import PollingObserver
 
@@ -148,11 +150,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
         for file in Path(config.docs_dir).rglob("*.css"):
-            text = re.sub(r"/\*.*?\*/", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
-            _published(file, config).write_text(re.sub(r"\s*([{};,>\n])\s*", r"\1", text), encoding="utf-8")
+            _published(file, config).write_text(cssmin(file.read_text(encoding="utf-8")), encoding="utf-8")
         for file in Path(config.docs_dir).rglob("*.js"):
-            text = re.sub(r"(?m)^ *//.*\n", "", file.read_text(encoding="utf-8"))
-            _published(file, config).write_text(text, encoding="utf-8")
+            _published(file, config).write_text(jsmin(file.read_text(encoding="utf-8")), encoding="utf-8")
         build = self._current()
         try:
             course = replace(read_course(build.engine.project), url=config.site_url or "")
@@ -160,7 +160,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         except ProjectError as error:
             raise PluginError(str(error)) from None
         except PageError as error:
-            failure = Failure(error.page, error.line, error.line, error.message)
+            failure = Failure(error.page, error.line, 0, error.message)
             self._tell([failure], "not every form of the pages was written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:

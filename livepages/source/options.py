@@ -1,11 +1,13 @@
 """What a fence says about its block: the options after its language, read once, and refused where they are wrong."""
 
+import math
 import re
 from dataclasses import dataclass
 
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from livepages.source.suggestions import closest
 from livepages.worker import is_device
 
 SOURCES = ("above", "below", "block", "tabbed-left", "tabbed-right", "none")
@@ -70,7 +72,8 @@ def _value(option: str, value: str) -> object:
         return ValueError(f"option {option} is {wanted}, not {value!r}")
 
     if option not in Options.__dataclass_fields__:
-        raise ValueError(f"unknown option {option!r}; known are {', '.join(Options.__dataclass_fields__)}")
+        known = Options.__dataclass_fields__
+        raise ValueError(f"unknown option {option!r}{closest(option, known)}; known are {', '.join(known)}")
     if option in ("exec", "html", "volatile"):
         if value.lower() not in _SWITCHES:
             raise refuse("on or off")
@@ -80,13 +83,15 @@ def _value(option: str, value: str) -> object:
             number = float(value)
         except ValueError:
             number = -1.0
-        if not 0 < number < float("inf"):
+        if not 0 < number < math.inf:
             raise refuse("a number of seconds" if option == "timeout" else "a number above 0")
         return number
     if option == "source" and value not in SOURCES:
         raise refuse("one of " + ", ".join(SOURCES))
     if option == "result" and value != "markdown" and not _has_lexer(value):
         raise refuse("markdown or a language that Pygments knows")
+    if option == "id" and not re.fullmatch(r"[A-Za-z][\w.-]*", value):
+        raise refuse("a letter, then letters, digits and . _ -")
     if option == "needs" and not is_device(value):
         raise refuse('a device such as "gpu" or "gpus>=2"')
     if option == "match":

@@ -14,18 +14,18 @@ import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-import yaml
 from markdown.extensions.toc import slugify, unique
 from pytest_codeblocks import CodeBlock, extract_from_buffer
 
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
+from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
-from livepages.worker import Runtime, SettingError
+from livepages.worker import Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
@@ -37,22 +37,6 @@ class PageError(Exception):
     def __init__(self, page: str, line: int, message: str) -> None:
         super().__init__(f"{page}:{line}: {message}")
         self.page, self.line, self.message = page, line, message
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a page's front matter says about its process."""
-
-    timeout: float = 0.0
-    alone: bool = False  # the page measures time: it runs while no other page does
-    reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
-    runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
-    remark: str = ""  # on them, in words
-
-    @property
-    def needs(self) -> str:
-        """The device without which the page does not run; empty if any will do."""
-        return str(self.runtime.get("needs", ""))
 
 
 @dataclass(frozen=True)
@@ -148,7 +132,7 @@ class Page:
     @property
     def description(self) -> str:
         """What the front matter says the page is about, in a sentence; empty if it does not."""
-        return str(self.meta.get("description", ""))
+        return " ".join(str(self.meta.get("description", "")).split())
 
     @property
     def body(self) -> str:
@@ -199,66 +183,25 @@ def parse(text: str, path: Path, project: Project) -> Page:
     lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
         raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
-    front = _front_matter(lines, name)
     try:
-        expanded = tuple(expand([""] * len(front) + lines[len(front) :], project.snippets))
+        length = front_matter_length(lines)
+        expanded = tuple(expand([""] * length + lines[length:], project.snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return _page(text, front, expanded, path, name, project.runtime)
+    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime)
 
 
 @lru_cache(maxsize=512)  # while serving, most pages stay what they are
 def _page(
     text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str, runtime: Runtime
 ) -> Page:
-    settings, meta = _settings(front, name, runtime)
     lines = tuple(line for line, _ in expanded)
     try:
+        settings, meta = read_front_matter(front, runtime)
         blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
     return Page(path, name, text, lines, blocks, settings, meta)
-
-
-# --- front matter ------------------------------------------------------------------------------------------------
-
-
-def _front_matter(lines: list[str], name: str) -> tuple[str, ...]:
-    """The lines of the front matter, with those around it."""
-    if lines[0].rstrip() != "---":
-        return ()
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
-    if end is None:
-        raise PageError(name, 1, "the front matter is not closed with ---")
-    return tuple(lines[: end + 1])
-
-
-def _settings(front: tuple[str, ...], name: str, runtime: Runtime) -> tuple[Settings, dict[str, object]]:
-    try:
-        meta = yaml.safe_load("\n".join(front[1:-1])) or {}
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise PageError(name, mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
-    if not isinstance(meta, dict):
-        raise PageError(name, 1, "the front matter is not a mapping")
-
-    def refuse(key: str, wanted: str) -> PageError:
-        line = next((n for n, text in enumerate(front, 1) if text.startswith(f"{key}:")), 1)
-        return PageError(name, line, f"{key}: {meta[key]!r} is not {wanted}")
-
-    alone, timeout = meta.get("alone", False), meta.get("timeout", 0.0)
-    if not isinstance(alone, bool):
-        raise refuse("alone", "true or false")
-    if "timeout" in meta and (type(timeout) not in (int, float) or not 0 < timeout < float("inf")):
-        raise refuse("timeout", "a number of seconds")
-    reads = meta.get("reads", [])
-    if not isinstance(reads, list) or not all(isinstance(name, str) for name in reads):
-        raise refuse("reads", "a list of files and folders of the project")
-    try:
-        of_runtime = runtime.settings(meta)
-    except SettingError as error:
-        raise refuse(error.name, error.wanted) from None
-    return Settings(timeout, alone, tuple(reads), of_runtime, runtime.remark(of_runtime)), meta
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from livepages.source.suggestions import closest
 from livepages.worker import Runtime, find_runtime, runtimes
 
 
@@ -46,8 +47,9 @@ class Project:
         return self.root / ".cache" / "livepages"
 
     def page_paths(self) -> list[Path]:
-        """Every page of the site, in a fixed order."""
-        return sorted(self.docs.rglob("*.md"))
+        """Every page of the site, in a fixed order; what begins with a dot belongs to other programs."""
+        files = (file.relative_to(self.docs) for file in self.docs.rglob("*.md") if file.is_file())
+        return sorted(self.docs / file for file in files if not any(part.startswith(".") for part in file.parts))
 
     def name(self, path: Path) -> str:
         """A path as messages show it: relative to the root where it lies below it."""
@@ -95,7 +97,9 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
                 f'{file}: [tool.livepages.{name}] is read where runtime = "{name}"; it is "{runtime.name}"'
             )
         if name not in kinds:
-            raise ProjectError(f"{file}: [tool.livepages] knows no {name!r}; it knows {', '.join(kinds)}")
+            raise ProjectError(
+                f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {', '.join(kinds)}"
+            )
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
     if not 0 < float(table.get("timeout", 1)) < float("inf"):  # type: ignore[arg-type]

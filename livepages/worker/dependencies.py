@@ -53,7 +53,6 @@ class Dependencies:
         self._seen: set[tuple[str, str]] = set()
         self._modules: set[str] = set()
         self._busy = threading.local()
-        is_installed("", root)  # finds out once what is, before anything is noted
         self._watch_folders()
         sys.addaudithook(self._audit)
         sys.meta_path.insert(0, self)

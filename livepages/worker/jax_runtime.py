@@ -96,8 +96,10 @@ class JaxRuntime(Runtime):
             raise SettingError("x64", "true or false")
         if type(devices) is not int or not 1 <= devices <= 512:
             raise SettingError("devices", "a whole number from 1 to 512")
-        if not isinstance(options, dict) or not all(isinstance(value, _VALUES) for value in options.values()):
-            raise SettingError("jax", "a mapping of jax configuration names to values")
+        if not isinstance(options, dict) or not all(
+            isinstance(name, str) and isinstance(value, _VALUES) for name, value in options.items()
+        ):
+            raise SettingError("jax", "a mapping of jax configuration names to true, false, numbers or text")
         return {"devices": devices, "x64": x64, **super().settings(given), "jax": options}
 
     def remark(self, settings: Mapping[str, object]) -> str:

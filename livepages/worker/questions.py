@@ -22,6 +22,8 @@ from livepages.worker.runtime import installed
 
 LARGE = 1 << 24  # bytes of a file that is known by its size and time instead of its content
 _ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# Asked for here, once: sysconfig imports a module of its own for the answer, which an audit hook must not do.
+_PYTHON = frozenset(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages", ".egg-info", ".dist-info"))
 
 
@@ -37,8 +39,7 @@ def is_installed(file: str, root: str) -> bool:
 
 @cache
 def _installed(root: str) -> tuple[str, ...]:
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    folders = {_ENGINE, *(sysconfig.get_path(name) for name in names)}
+    folders = {_ENGINE, *_PYTHON}
     # The project may lie below the folder that Python is installed in, as in /usr or in its own environment.
     prefixes = {path for path in (sys.prefix, sys.base_prefix) if not root.startswith(os.path.realpath(path) + os.sep)}
     return tuple({os.path.realpath(path) + os.sep for path in folders | prefixes})

@@ -1,13 +1,16 @@
 """What checks are made of: each tool asks one question of an answer, and raises `Refused` where the answer is no."""
 
 import functools
+import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Jaxpr, jaxprs_in_params
+from jax.extend.core import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
 
 Answer = Callable[..., Any]
 
@@ -36,10 +39,10 @@ def same(where: str, got: Any, wanted: Any, tolerance: float = 1e-4) -> None:
     """Refuses a result that differs from the wanted one in structure, shape, dtype or value.
 
     Args:
-        where: for which input, in words.
-        got: what the answer gave.
-        wanted: arrays of NumPy or JAX; 64 bits stand for what JAX makes of them.
-        tolerance: relative to the size of the numbers wanted.
+        where: the input, in words.
+        got: the answer's output.
+        wanted: arrays of NumPy or JAX; JAX's own dtype is expected where NumPy has 64 bits.
+        tolerance: relative to the largest number wanted.
     """
     if got is NotImplemented:
         raise NotWritten
@@ -63,7 +66,7 @@ def _same_leaf(where: str, got: Any, wanted: Any, tolerance: float) -> None:
     if not close.all() and a.size > 12:
         first = np.unravel_index(np.argmin(close), a.shape)
         a, b, where = a[first], b[first], f"{where}: element {[int(n) for n in first]}"
-    require(close.all(), f"{where}: gave {show(a)}, expected {show(b)}")
+    require(close.all(), f"{where}: {unlike(a, b)}")
 
 
 def finite(where: str, got: Any) -> None:
@@ -79,11 +82,12 @@ def gradient(answer: Answer, wanted: Answer, *cases: Any) -> None:
 
 
 def unchanged(answer: Answer, *args: np.ndarray) -> Any:
-    """What an answer gives for NumPy arrays, which it must leave as they are."""
+    """An answer's output for NumPy arrays, which it must leave as they are."""
     given = [arg.copy() for arg in args]
     result = answer(*given)
     for number, (before, after) in enumerate(zip(args, given)):
-        require(np.array_equal(before, after), f"it changed its argument {number}, which belongs to the caller")
+        intact = np.array_equal(before, after, equal_nan=before.dtype.kind == "f")
+        require(intact, f"it changed its argument {number}, which belongs to the caller")
     return result
 
 
@@ -139,32 +143,84 @@ def largest(answer: Answer, *args: Any) -> int:
     return max([s for s in sizes if isinstance(s, int)], default=0)
 
 
-def no_unrolled_loop(short: int, long: int) -> None:
-    """Refuses a program that has more equations for more turns; takes the two numbers of equations."""
+def does_not_grow(of: str, program: Callable[[int], tuple[Any, ...]], size: int = 96) -> None:
+    """Refuses an answer whose program gets longer when its input does.
+
+    Args:
+        of: what there is more of, in words.
+        program: for a size, the function to compile and its arguments.
+        size: the smaller size. The larger one is twice as large, so that a loop over batches has a rest to compute for
+            the smaller size if it has one for the larger.
+    """
+    short, long = (jax.jit(f).lower(*args).as_text().count("\n") for f, *args in map(program, (size, 2 * size)))
     require(
         long <= short,
-        f"the program grows with the number of turns, from {short} to {long} equations: tracing runs a Python loop "
-        "turn by turn",
+        f"the program grows with {of}: {short} lines for {size}, {long} for {2 * size}. The loops of jax.lax do not "
+        "grow; a Python loop does, because tracing records each of its iterations",
     )
 
 
-def collectives(answer: Answer, *args: Any) -> list[str]:
-    """The names of the collective operations in the compiled answer, sorted."""
-    text = jax.jit(answer).lower(*args).compile().as_text() or ""
-    kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute", "reduce-scatter")
-    return sorted(kind for kind in kinds for _ in range(text.count(f" {kind}(") + text.count(f" {kind}-start(")))
+_COLLECTIVE = r"= (.*?) (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)(-start)?\("
+
+
+def collectives(programs: list[Any]) -> list[tuple[str, int]]:
+    """The collective operations of compiled programs, each with the number of elements that a device gets."""
+    found = []
+    for program in programs:
+        for shapes, kind, start in re.findall(_COLLECTIVE, program.as_text() or ""):
+            sizes = [math.prod(map(int, filter(None, size.split(",")))) for size in re.findall(r"\[([\d,]*)\]", shapes)]
+            found.append((kind, sizes[1] if start and kind != "all-reduce" else sum(sizes)))  # (operand, result, ...)
+    return found
+
+
+def listed(kinds: list[str]) -> str:
+    """The names in words: "2 all-reduce and 1 all-gather"."""
+    return " and ".join(f"{count} {kind}" for kind, count in sorted(Counter(kinds).items())) or "none"
+
+
+def compiled(answer: Answer, *args: Any) -> list[Any]:
+    """The compiled programs that a call of the answer runs: one if it is compiled as a whole, else one an operation."""
+    closed = jax.make_jaxpr(answer)(*args)
+    values = dict(zip(closed.jaxpr.constvars, closed.consts))
+    values.update(zip(closed.jaxpr.invars, jax.tree.leaves(args)))
+    programs = []
+    for equation in closed.jaxpr.eqns:
+        names = list(dict.fromkeys(v for v in equation.invars if isinstance(v, Var)))
+        alone = closed.jaxpr.replace(constvars=[], invars=names, outvars=equation.outvars, eqns=[equation])
+        run = jaxpr_as_fun(ClosedJaxpr(alone, []))
+        inputs = [values[name] for name in names]
+        if equation.primitive.name != "device_put":
+            programs.append(jax.jit(run).lower(*inputs).compile())
+        values.update(zip(equation.outvars, run(*inputs)))
+    return programs
+
+
+def flops(programs: list[Any]) -> float:
+    """How many floating-point operations each device runs, as the compiler counts them."""
+    return float(sum((program.cost_analysis() or {}).get("flops", 0) for program in programs))
 
 
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def show(value: Any) -> str:
-    """A value in a few characters."""
+def show(value: Any, digits: int = 4) -> str:
+    """A value in a few characters, each number with so many digits."""
     array = np.asarray(value)
     if array.size > 12:
         return f"{array.dtype}{list(array.shape)}"
-    text = np.array2string(array.round(3) + 0, precision=3, separator=", ", suppress_small=True)
+    if array.dtype.kind not in "fV":  # V: bfloat16
+        return " ".join(np.array2string(array, separator=", ").split())
+    text = np.array2string(
+        array.astype(float) + 0, separator=", ", formatter={"float_kind": lambda number: f"{number:.{digits}g}"}
+    )
     return " ".join(text.split())
+
+
+def unlike(got: Any, wanted: Any) -> str:
+    """Both values, with as many digits as it takes to tell them apart."""
+    pairs = [(show(got, digits), show(wanted, digits)) for digits in (4, 6, 9)]
+    one, other = next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
+    return f"gave {one}, expected {other}"
 
 
 def numbers(*shape: int, seed: int = 0) -> jax.Array:
@@ -175,8 +231,16 @@ def numbers(*shape: int, seed: int = 0) -> jax.Array:
 def _equations(jaxpr: Jaxpr) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
-        for inner in jaxprs_in_params(equation.params):
+        for inner in _jaxprs(list(equation.params.values())):
             yield from _equations(inner)
+
+
+def _jaxprs(value: Any) -> Iterator[Any]:
+    if isinstance(value, ClosedJaxpr | Jaxpr):
+        yield getattr(value, "jaxpr", value)
+    elif isinstance(value, tuple | list):
+        for element in value:
+            yield from _jaxprs(element)
 
 
 def _follow(tree: Any, path: tuple[Any, ...]) -> Any:

@@ -4,69 +4,137 @@ import functools
 import re
 import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 
+from examiner.limit import limited
 from examiner.tools import NotWritten, Refused
 
 Check = Callable[[Any], None]
-CHECKS: dict[str, Check] = {}  # by the exercise's name
 
 
-def check(function: Check) -> Check:
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise."""
+
+    name: str
+    level: str  # "warm-up", "core" or "challenge"
+    check: Check
+
+    @property
+    def part(self) -> str:
+        """The part of the course that it belongs to, which is the name of the page that holds its hints."""
+        return self.check.__module__.rpartition(".")[2]
+
+
+CHECKS: dict[str, Exercise] = {}  # by name
+PARTS = ("express", "compile", "debug", "scale", "build")
+silent = False  # while a file is examined from outside, its own call of `grade` does nothing
+
+
+def check(level: str) -> Callable[[Check], Check]:
     """Registers the check of the exercise that has the function's name; it raises `Refused` for a wrong answer."""
-    CHECKS[function.__name__] = function
-    return function
+
+    def register(function: Check) -> Check:
+        CHECKS[function.__name__] = Exercise(function.__name__, level, function)
+        return function
+
+    return register
+
+
+def judge(answer: Any, name: str) -> None:
+    """Examines an answer to the exercise of this name, silently.
+
+    Raises:
+        Refused: it is wrong or not written; the message says what is wrong with it, without its name.
+    """
+    try:
+        # The check for key reuse has errors of its own for leaked tracers, so only checks of keys turn it on.
+        with jax.debug_key_reuse(False), jax.default_matmul_precision("highest"):
+            limited(name, lambda: CHECKS[name].check(_written(answer)))
+    except Refused:
+        raise
+    except Exception as error:  # whatever the answer raises is what is wrong with it
+        first, *rest = re.sub(r" at 0x[0-9a-f]+", "", f"{type(error).__name__}: {error}").strip().splitlines()
+        if "Traceback (most" in first:  # of a callback: JAX's frames, then a line that says what happened
+            raise Refused(f"raised {type(error).__name__}: {[first, *rest][-1]}") from None
+        raise Refused(f"raised {first.removesuffix(': ')}") from error
 
 
 def examine(answer: Any, name: str = "") -> None:
-    """Prints that an answer to the exercise of this name (else the answer's own) is right.
+    """Prints that an answer is right.
+
+    Args:
+        answer: a function or a class.
+        name: the exercise; without it, the one that has the answer's own name.
 
     Raises:
-        Refused: it is not; the message says what is wrong with it.
+        Refused: the answer is wrong; the message says why.
         KeyError: there is no such exercise.
     """
-    name = name or answer.__name__
-    if name not in CHECKS:
-        raise KeyError(f"there is no exercise {name!r}; the name of one is the second argument")
+    name = _known(name or answer.__name__)
     try:
-        # Key reuse has other errors for leaked tracers, so only checks of keys turn it on.
-        with jax.debug_key_reuse(False), jax.default_matmul_precision("highest"):
-            CHECKS[name](_written(answer))
-    except NotWritten as stub:
-        raise Refused(f"{name}: {stub}") from stub
+        judge(answer, name)
     except Refused as refusal:
-        raise Refused(f"{name}: {refusal}") from None
-    except Exception as error:  # whatever the answer raises is what is wrong with it
-        first, *rest = re.sub(r" at 0x[0-9a-f]+", "", f"{type(error).__name__}: {error}").strip().splitlines()
-        if "Traceback (most" in first:  # of a callback: frames of jax, and a last line that says what happened
-            raise Refused(f"{name}: raised {type(error).__name__}: {[first, *rest][-1]}") from None
-        raise Refused(f"{name}: raised {first.removesuffix(': ')}") from error
+        raise Refused(f"{name}: {refusal}") from refusal.__cause__
     print(f"{name}: right")
 
 
-def grade(answers: Mapping[str, Any], *names: str) -> int:
-    """Prints the verdicts on the answers to these exercises (else to all), and the score; gives how many are right."""
-    names = names or tuple(sorted(CHECKS, key=[*answers, *CHECKS].index))  # as written down
+def grade(answers: Mapping[str, Any], *names: str, part: str = "") -> int:
+    """Prints a verdict on each answer that is written, then the score; returns the number of right answers.
+
+    Args:
+        answers: the answers by name, such as `globals()`.
+        names: the exercises to grade; without any, all of them.
+        part: grade one part only, for example "express".
+    """
+    if silent:
+        return 0
+    chosen = [_known(name) for name in names] or exercises(part)
     missing, right = [], 0
-    for name in names:
+    for name in chosen:
         try:
-            examine(answers[name], name)
-            right += 1
+            judge(answers.get(name, _nothing), name)
+        except NotWritten:
+            missing.append(name)
         except Refused as refusal:
-            if isinstance(refusal.__cause__, NotWritten):
-                missing.append(name)
-            else:
-                print(textwrap.fill(str(refusal), 78, subsequent_indent="    ", break_on_hyphens=False))
+            print(wrapped(f"{name}: {refusal}"), flush=True)
+        else:
+            print(f"{name}: right", flush=True)
+            right += 1
+    wrong = len(chosen) - right - len(missing)
+    score = [f"{right} of {len(chosen)} right", *([f"{wrong} wrong"] if wrong else [])]
     if missing:
-        print(textwrap.fill(f"not written yet: {', '.join(missing)}", 78, subsequent_indent="    "))
-    print(f"{right} of {len(names)}")
+        score.append(f"{len(missing)} not written yet; the next one is {missing[0]}")
+    print(", ".join(score))
     return right
 
 
+def exercises(part: str = "") -> list[str]:
+    """The names of the exercises of a part, else of all parts, in the order of the pages."""
+    inside = [exercise for exercise in CHECKS.values() if part in ("", exercise.part)]
+    return [exercise.name for exercise in sorted(inside, key=lambda exercise: PARTS.index(exercise.part))]
+
+
+def wrapped(text: str) -> str:
+    """The text in lines for a terminal."""
+    return textwrap.fill(text, 78, subsequent_indent="    ", break_on_hyphens=False)
+
+
+def _known(name: str) -> str:
+    if name not in CHECKS:
+        raise KeyError(f"there is no exercise {name!r}; pass the name of one as the second argument")
+    return name
+
+
+def _nothing(*_: Any, **__: Any) -> Any:
+    return NotImplemented
+
+
 def _written(answer: Any) -> Any:
-    """The answer, which says so when it is still a stub; a class or a compiled function as it is."""
+    """The answer, made to say so when it is still a stub; a class or a compiled function as it is."""
     if isinstance(answer, type) and answer.__init__ is object.__init__ and answer.__new__ is object.__new__:  # type: ignore[misc,comparison-overlap]
         raise NotWritten
     if isinstance(answer, type) or hasattr(answer, "lower"):

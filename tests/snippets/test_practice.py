@@ -1,6 +1,11 @@
-"""The exercises: each has what a reader needs, and the file that grades them gives right answers alone a point."""
+"""The exercises: each has what a reader needs, right answers of any kind are accepted, wrong ones refused for a reason."""
 
+import ast
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from examiner import tools
-from examiner.verdict import CHECKS
+from examiner.verdict import CHECKS, PARTS, exercises
+from examiner.watch import PAGES, start
 
 from livepages.execute import Engine
 from livepages.export.publication import programs
@@ -19,7 +25,7 @@ from tests.conftest import Reader
 
 PROJECT = find_project(Path(__file__))
 FOLDER = PROJECT.docs / "practice"
-PARTS = ("express", "compile", "debug", "scale", "build")
+PATH = f"import sys\nsys.path[:0] = [{str(PROJECT.root)!r}, {str(PROJECT.snippets)!r}]\n"
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +35,17 @@ def engine() -> Iterator[Engine]:
     engine.close()
 
 
-@pytest.fixture(scope="module")
-def script(engine: Engine) -> str:
-    """`practice.py`, as readers take it."""
-    (page,), _ = engine.read([FOLDER / "practice.md"])
+def downloaded(engine: Engine, name: str) -> str:
+    """The script of a page, as readers get it."""
+    (page,), _ = engine.read([FOLDER / f"{name}.md"])
     run = (engine.kept([page]) or engine.run([page]))[page.path]
     return programs(page, run, PROJECT, "", str)["py"]
+
+
+@pytest.fixture(scope="module")
+def script(engine: Engine) -> str:
+    """`practice.py`, as readers get it."""
+    return downloaded(engine, "practice")
 
 
 @pytest.fixture(scope="module")
@@ -44,18 +55,19 @@ def pages(engine: Engine) -> dict[str, Page]:
 
 
 def answers(pages: dict[str, Page], kind: str) -> dict[str, list[str]]:
-    """The code of the blocks in the folds of a kind (`success` or `failure`), for each exercise."""
+    """The code in the folds of a kind (`solution` or `attempt`) for each exercise, made to define its name."""
     found: dict[str, list[str]] = {}
     for page in pages.values():
         for block in page.program:
-            name = re.search(r"^examine\((\w+)\)$", block.code, re.MULTILINE)
-            if name and fold(page, block).startswith(f"??? {kind} "):
-                found.setdefault(name[1], []).append(block.code.replace(name[0], "").strip("\n"))
+            name = re.search(rf'^examine\({kind}, "(\w+)"\)$', block.code, re.MULTILINE)
+            if name and fold(page, block).startswith("??? "):
+                code = re.sub(rf"\b{kind}\b", name[1], block.code.replace(name[0], "").strip("\n"))
+                found.setdefault(name[1], []).append(code)
     return found
 
 
 def fold(page: Page, block: Block) -> str:
-    """The title of the fold that a block stands in."""
+    """The title of the fold that holds a block, or the heading above it."""
     return next((line for line in reversed(page.text[: block.fence.start]) if re.match(r"\?\?\?|#", line)), "")
 
 
@@ -65,28 +77,87 @@ def stubs(page: Page) -> dict[str, str]:
     return {name[1]: block.code.strip("\n") for name, block in names if name and '    """' in block.code}
 
 
-def test_every_exercise_has_stub_hint_solution_and_wrong_answers(engine: Engine, pages: dict[str, Page]) -> None:
+def filled(script: str, stubs: dict[str, str], written: dict[str, str]) -> str:
+    """The file with answers in the place of stubs."""
+    for name, code in written.items():
+        assert script.count(stubs[name]) == 1, name
+        script = script.replace(stubs[name], code)
+    return script
+
+
+# --- the pages -----------------------------------------------------------------------------------------------------
+
+
+def test_every_exercise_has_stub_level_hints_solution_and_wrong_answers(engine: Engine, pages: dict[str, Page]) -> None:
     (everything,), _ = engine.read([FOLDER / "practice.md"])
     shown = {name: code for page in pages.values() for name, code in stubs(page).items()}
-    assert shown.keys() == CHECKS.keys() and shown == stubs(everything) and len(shown) >= 40
-    solutions, wrong = answers(pages, "success"), answers(pages, "failure")
-    assert solutions.keys() == wrong.keys() == CHECKS.keys()
-    assert all(len(codes) == 1 for codes in solutions.values()) and all(len(codes) >= 2 for codes in wrong.values())
-    for name in CHECKS:
+    assert shown.keys() == CHECKS.keys() and shown == stubs(everything) and list(shown) == exercises()
+    right, wrong = answers(pages, "solution"), answers(pages, "attempt")
+    assert right.keys() == wrong.keys() == CHECKS.keys()
+    assert all(len(codes) == 1 for codes in right.values()) and all(len(codes) >= 2 for codes in wrong.values())
+    for name, exercise in CHECKS.items():
         (section,) = (part for page in pages.values() for part in page.body.split("\n## ") if f"{{ #{name} }}" in part)
-        assert section.count("\n??? ") == section.count('\n??? tip "Hint"') + 2 == 3, name
+        folds = re.findall(r"^\?\?\? (.*)$", section, re.MULTILINE)
+        hints = ['tip "Hint: a nudge"', 'tip "Hint: the way"']
+        assert folds == [*hints, 'success "Solution"', 'failure "Wrong answers"'], name
+        assert f"\nLevel: {exercise.level}\n" in section and f'"{name}: {exercise.level}"' in everything.source, name
+    assert {exercise.level for exercise in CHECKS.values()} == {"warm-up", "core", "challenge"}
 
 
 def test_pages_say_how_many_exercises_they_have(engine: Engine, pages: dict[str, Page]) -> None:
-    words = {5: "five", 8: "eight", 12: "twelve", 13: "thirteen"}
+    words = {5: "five", 8: "eight", 12: "twelve", 13: "thirteen", 46: "forty-six"}
     (everything,), _ = engine.read([FOLDER / "practice.md"])
+    assert f"All {words[len(CHECKS)]} exercises" in everything.body
     for part, page in pages.items():
-        count = words[len(stubs(page))]
-        assert f"After these {count} exercises" in page.body and f" {count} " in page.description
-        assert f'"{part.capitalize()}: {count} exercises"' in everything.body
+        count, title = words[len(stubs(page))], page.title.removeprefix("Practice: ")
+        assert f"\n{count.capitalize()} exercises on" in page.body and f" {count} " in page.description
+        assert f'"{title.capitalize()}: {count} exercises"' in everything.body
+        assert page.title == PAGES[part] and f"[{page.title}]({part}.md)" in everything.body
 
 
-def test_an_error_of_a_callback_is_told_without_its_frames(capsys: pytest.CaptureFixture[str]) -> None:
+def test_solutions_bind_names_of_their_own(pages: dict[str, Page]) -> None:
+    """A learner who runs every cell of a notebook keeps what they wrote."""
+    for page in pages.values():
+        for block in page.program:
+            if fold(page, block).startswith("??? "):
+                for node in ast.parse(block.code).body:
+                    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                        bound = {node.name}
+                    else:
+                        names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+                        bound = {name.id for name in names}
+                    assert all(re.match("solution|attempt", name) for name in bound), (
+                        f"{page.name}:{block.line} {bound}"
+                    )
+
+
+def test_running_all_of_a_page_grades_what_the_learner_wrote(
+    engine: Engine, pages: dict[str, Page], reader: Reader
+) -> None:
+    written = {name: codes[0] for name, codes in answers({"debug": pages["debug"]}, "solution").items()}
+    wrong = answers({"debug": pages["debug"]}, "attempt")["culprit"][1]
+    text = filled(downloaded(engine, "debug"), stubs(pages["debug"]), {**written, "culprit": wrong})
+    status, out, err = reader.run("debug.py", text, absent=["livepages"])
+    assert status == 0 and out.endswith("\n7 of 8 right, 1 wrong\n"), out + err
+    assert "\nculprit: inf - inf: gave 0, expected 1\n" in out
+
+
+# --- answers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_learners_answers(part: str, reader: Reader) -> None:
+    """See `tests/snippets/answers`."""
+    code = f"{PATH}from tests.snippets.answers import main\nmain({part!r})\n"
+    status, out, err = reader.run("answers.py", code)
+    assert status == 0, out + err
+    found = json.loads(out.splitlines()[-1])
+    assert not found["problems"], "\n".join(found["problems"])
+    assert set(found["counts"]) == set(exercises(part))
+    assert all(right >= 5 and wrong >= 5 for right, wrong in found["counts"].values()), found["counts"]
+
+
+def test_an_error_of_a_callback_is_reported_without_its_frames() -> None:
     def on_host(f: object, x: jax.Array) -> jax.Array:
         def fail(x: object) -> None:
             raise ValueError("no table")
@@ -98,51 +169,117 @@ def test_an_error_of_a_callback_is_told_without_its_frames(capsys: pytest.Captur
     assert refused.value.__suppress_context__
 
 
-def filled(script: str, stubs: dict[str, str], written: dict[str, str]) -> str:
-    """The file with answers in the place of stubs."""
-    for name, code in written.items():
-        assert script.count(stubs[name]) == 1, name
-        script = script.replace(stubs[name], code)
-    return script
+# --- the file of all exercises -------------------------------------------------------------------------------------
 
 
 def test_stubs_score_nothing(script: str, reader: Reader) -> None:
     status, out, err = reader.run("practice.py", script, absent=["livepages"])
-    assert status == 0 and out.endswith(f"\n0 of {len(CHECKS)}\n"), out + err
-    assert out.startswith("not written yet: ") and set(CHECKS) <= set(re.findall(r"\w+", out))
+    assert status == 0, out + err
+    assert out == "0 of 46 right, 46 not written yet; the next one is standardize\n"
 
 
 def test_solutions_score_everything(script: str, pages: dict[str, Page], reader: Reader) -> None:
     known = {name: code for page in pages.values() for name, code in stubs(page).items()}
-    written = {name: codes[0] for name, codes in answers(pages, "success").items()}
+    written = {name: codes[0] for name, codes in answers(pages, "solution").items()}
     status, out, err = reader.run("practice.py", filled(script, known, written), absent=["livepages"])
-    assert status == 0 and out.splitlines() == [
-        *(f"{name}: right" for name in known),
-        f"{len(CHECKS)} of {len(CHECKS)}",
-    ], out + err
+    assert status == 0 and out.splitlines() == [*(f"{name}: right" for name in known), "46 of 46 right"], out + err
 
 
-def test_wrong_answers_score_nothing_and_each_is_told_why(script: str, pages: dict[str, Page], reader: Reader) -> None:
-    known = {name: code for page in pages.values() for name, code in stubs(page).items()}
-    right, wrong = answers(pages, "success"), answers(pages, "failure")
-    written = {name: f"{right[name][0]}\n\n{codes[0]}" for name, codes in wrong.items()}  # it may use what that defines
-    written["cap"] = right["cap"][0]
-    del written["gcd"]
-    status, out, err = reader.run("practice.py", filled(script, known, written), absent=["livepages"])
-    lines = re.sub(r"\n    ", " ", out).splitlines()
-    assert status == 0 and lines[-2:] == ["not written yet: gcd", f"1 of {len(CHECKS)}"], out + err
-    told = dict(line.split(": ", 1) for line in lines[:-2])
-    assert told.pop("cap") == "right" and told.keys() == CHECKS.keys() - {"cap", "gcd"} and "right" not in told.values()
-
-
-def test_an_exercise_can_be_asked_for_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    def tax(income: object) -> object:
+def test_verdicts_come_one_by_one_and_the_score_last(capsys: pytest.CaptureFixture[str]) -> None:
+    def tax(income: jax.Array) -> object:
         return NotImplemented
 
-    assert examiner.grade({"tax": tax}, "tax") == 0
-    assert capsys.readouterr().out == "not written yet: tax\n0 of 1\n"
+    def gcd(a: jax.Array, b: jax.Array) -> jax.Array:
+        return jnp.gcd(a, b)
+
+    def cap(x: jax.Array, limit: float) -> jax.Array:
+        return jnp.maximum(x, limit)
+
+    found = {"tax": tax, "gcd": gcd, "cap": cap}
+    assert examiner.grade(found, "cap", "tax", "gcd", "window") == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "cap: [1, 5, 3, 9] and limit 4: gave [4, 5, 4, 9], expected [1, 4, 3, 4]",
+        "gcd: right",
+        "1 of 4 right, 1 wrong, 2 not written yet; the next one is tax",
+    ]
+    with pytest.raises(examiner.Refused, match="^tax: not written yet$"):
+        examiner.examine(tax)
     with pytest.raises(KeyError, match="there is no exercise 'taxes'"):
         examiner.examine(tax, "taxes")
+
+
+ENDLESS = f"""import os
+os.environ["EXAMINER_SECONDS"] = "1"
+{PATH}
+import jax
+import jax.numpy as jnp
+from examiner import grade
+
+def tax(income):
+    while True:
+        pass
+
+def gcd(a, b):
+    def less(pair):
+        a, b = pair
+        return jnp.maximum(a, b) - jnp.minimum(a, b), jnp.minimum(a, b)
+    return jax.lax.while_loop(lambda pair: pair[0] != pair[1], less, (a, b))[0]
+
+grade(globals(), "tax", "gcd", "orbit")
+"""
+
+
+def test_a_loop_that_never_ends_is_stopped_and_named(reader: Reader) -> None:
+    status, out, _ = reader.run("endless.py", ENDLESS)
+    first, second = out.splitlines()
+    assert first == "tax: still running after 1 seconds: one of its loops may never end"
+    assert status == 1 and second.startswith("gcd: still running after 1 seconds, in a compiled program, which Python")
+
+
+def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str, Page]) -> None:
+    file = tmp_path / "mine.py"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PROJECT.snippets),
+        "JAX_COMPILATION_CACHE_DIR": str(PROJECT.cache / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    command = [sys.executable, "-m", "examiner", str(file), "--from", "Ball"]
+    shown = stubs(pages["express"]) | stubs(pages["compile"])
+    right = {name: codes[0] for name, codes in answers(pages, "solution").items()}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watcher:
+        assert watcher.stdout
+        try:
+
+            def says(what: str) -> str:
+                """What it prints up to a line that begins so."""
+                found = []
+                for line in watcher.stdout or ():
+                    found.append(line)
+                    if line.startswith(what):
+                        return "".join(found)
+                raise AssertionError("".join(found))
+
+            said = says("Hints and a solution:")
+            assert f"Wrote {file}" in said and "\nExercise 13 of 46: Ball (core)\n" in said
+            text = file.read_text(encoding="utf-8")
+            assert all(code in text for code in shown.values()) and "--8<--" not in text
+            assert not start(file)
+            text = filled(text, shown, {"Ball": right["Ball"], "tax": f"def tax(income):\n{'    '}return income"})
+            file.write_text(text, encoding="utf-8")
+            said = says("Hints and a solution:")
+            assert "Ball: right\n" in said and "\ntax: income 5: gave 5, expected 0\n" in said
+            assert "\nExercise 14 of 46: tax (warm-up)\n" in said and f"{file}:" in said
+            file.write_text(text.replace("return income", "return incom e"), encoding="utf-8")
+            said = says("Hints and a solution:")
+            assert "mine.py does not run:\n" in said and "SyntaxError: invalid syntax" in said
+            assert "runpy" not in said and "Exercise 14 of 46" in said
+        finally:
+            watcher.kill()
+
+
+# --- messages ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,13 +289,16 @@ def test_an_exercise_can_be_asked_for_alone(capsys: pytest.CaptureFixture[str]) 
         ((jnp.ones(2),), np.ones(2), r"x: the result is built as \(an array,\), expected an array"),
         ({"a": jnp.ones(2)}, {"a": np.ones(3)}, r"x: result\['a'\]: gave shape \(2,\), expected \(3,\)"),
         (jnp.ones(2, int), np.ones(2), "x: gave dtype int32, expected float32"),
-        (jnp.ones(2), np.array([1.0, 2]), r"x: gave \[1., 1.\], expected \[1., 2.\]"),
-        (jnp.ones(2), np.array([1.0, np.nan]), r"x: gave \[1., 1.\], expected \[ 1., nan\]"),
-        (jnp.ones(20), np.ones(20) + (np.arange(20) == 7), r"x: element \[7\]: gave 1., expected 2."),
+        (jnp.ones(2), np.array([1.0, 2]), r"x: gave \[1, 1\], expected \[1, 2\]"),
+        (jnp.ones(2), np.array([1.0, np.nan]), r"x: gave \[1, 1\], expected \[1, nan\]"),
+        (jnp.ones(20), np.ones(20) + (np.arange(20) == 7), r"x: element \[7\]: gave 1, expected 2"),
+        (jnp.float32(0.2014), np.float32(0.2012), "x: gave 0.2014, expected 0.2012"),
+        (jnp.float32(0.201429), np.float32(0.201381), "x: gave 0.201429, expected 0.201381"),
+        (jnp.float32(0.00001), np.float32(0), "x: gave 1e-05, expected 0"),
         ("text", np.ones(2), "x: gave a str"),
     ],
 )
-def test_a_wrong_result_is_told_in_words(got: object, wanted: object, message: str) -> None:
+def test_a_wrong_result_is_described(got: object, wanted: object, message: str) -> None:
     with pytest.raises(examiner.Refused, match=message):
         tools.same("x", got, wanted)
 

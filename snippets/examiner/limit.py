@@ -1,0 +1,52 @@
+"""Stops an answer that never ends, whether it loops in Python or in a compiled program."""
+
+import _thread
+import os
+import sys
+import threading
+from collections.abc import Callable
+
+from examiner.tools import Refused
+
+SECONDS = float(os.environ.get("EXAMINER_SECONDS", "60"))  # far more than any answer needs
+GRACE = 5.0  # for Python to react
+
+
+def limited(name: str, act: Callable[[], None]) -> None:
+    """Runs `act`, but not forever.
+
+    After `SECONDS`, Python code is interrupted, as by Ctrl-C. A compiled program cannot be interrupted: if it still
+    runs after a few more seconds, this prints the name and ends the process.
+
+    Raises:
+        Refused: it was interrupted.
+    """
+    if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
+        act()
+        return
+    over, late, out = threading.Event(), threading.Event(), sys.stdout
+
+    def watch() -> None:
+        if over.wait(SECONDS):
+            return
+        late.set()
+        _thread.interrupt_main()
+        if over.wait(GRACE):
+            return
+        print(
+            f"{name}: still running after {SECONDS:g} seconds, in a compiled program, which Python cannot interrupt. "
+            "Does the condition of its while_loop ever become false? The examiner stops here.",
+            file=out,
+            flush=True,
+        )
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        act()
+    except KeyboardInterrupt:
+        if not late.is_set():
+            raise
+        raise Refused(f"still running after {SECONDS:g} seconds: one of its loops may never end") from None
+    finally:
+        over.set()

@@ -1,0 +1,154 @@
+"""Watches a file of answers, and shows the first exercise that is not right yet."""
+
+import inspect
+import os
+import re
+import runpy
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from examiner import verdict
+from examiner.limit import limited
+from examiner.tools import NotWritten, Refused
+
+PAGES = {
+    "express": "Practice: the basics",
+    "compile": "Practice: speed",
+    "debug": "Practice: debugging",
+    "scale": "Practice: several devices",
+    "build": "Practice: training",
+}
+HEAD = '''\
+"""Your answers. Save the file, and the watcher examines the exercise that you are at."""
+
+import jax
+
+jax.config.update("jax_num_cpu_devices", 8)
+'''
+
+
+def start(file: Path) -> bool:
+    """Writes a file of stubs, unless the file exists; whether it did."""
+    if file.exists():
+        return False
+    stubs = Path(__file__).parent.with_name("exercises.py")
+    if not stubs.exists():
+        sys.exit(f"{file} does not exist. Download practice.py from the page of all exercises, and name it here.")
+    text = re.sub(r"# --8<-- .*\n\n*", "", stubs.read_text(encoding="utf-8")).partition('"""\n\n')[2]
+    text = HEAD + "\n" + re.sub(r"(?m)^import jax$", "import jax.numpy as jnp", text, count=1)
+    file.write_text(re.sub(r"\n{3,}", "\n\n\n", text).rstrip("\n") + "\n", encoding="utf-8")
+    return True
+
+
+def watch(file: str | Path, first: str = "") -> None:
+    """Shows the first exercise of the file that is not right, again each time the file is saved, until all are right.
+
+    Args:
+        file: the answers.
+        first: the exercise to begin with; by default the first of all.
+    """
+    file, now = Path(file), first or verdict.exercises()[0]
+    if now not in verdict.CHECKS:
+        sys.exit(f"There is no exercise {now!r}. The exercises are {', '.join(verdict.exercises())}.")
+    try:
+        for text in _versions(file):
+            if sys.stdout.isatty():
+                print("\033[2J\033[H", end="")
+            print(f"Examining {file.name} …", flush=True)
+            now, said = _examined(file, now)
+            if now == "":
+                print(said, flush=True)
+                return
+            print(said + _about(now, text, file), flush=True)
+    except KeyboardInterrupt:
+        print()
+
+
+def examine_from(file: Path, first: str, report: Path) -> None:
+    """Runs the file, examines its answers from the first one on until one is not right, and writes a report.
+
+    The report's first line is the name of that exercise, or empty; the rest is the verdict.
+    """
+    sys.argv = [str(file)]
+    sys.path.insert(0, str(file.parent.resolve()))
+    verdict.silent = True
+    report.write_text(f"{first}\n", encoding="utf-8")
+    try:
+        found: dict[str, Any] = {}
+        limited(file.name, lambda: found.update(runpy.run_path(str(file), run_name="answers")))
+    except (Exception, SystemExit) as error:
+        error = error.with_traceback(_inside(file, error))
+        text = str(error) if isinstance(error, Refused) else "".join(traceback.format_exception(error)).rstrip()
+        report.write_text(f"{first}\n{file.name} does not run:\n\n{text}\n", encoding="utf-8")
+        return
+    names = verdict.exercises()
+    for name in names[names.index(first) :]:
+        report.write_text(f"{name}\n", encoding="utf-8")
+        try:
+            verdict.judge(found.get(name, verdict._nothing), name)
+        except NotWritten:
+            return
+        except Refused as refusal:
+            text = verdict.wrapped(f"{name}: {refusal}")
+            report.write_text(f"{name}\n{text}\n", encoding="utf-8")
+            return
+        print(f"{name}: right", flush=True)
+    report.write_text("\n", encoding="utf-8")
+
+
+def _examined(file: Path, first: str) -> tuple[str, str]:
+    """The exercise that is not right yet, empty if there is none; and what to say of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report")
+        path = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = [sys.executable, "-m", "examiner", str(file), "--from", first, "--once", str(report)]
+        done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)
+        name, _, said = report.read_text(encoding="utf-8").partition("\n") if report.exists() else (first, "", "")
+    if done.returncode and not said:
+        said = f"The examination of {name} ended early, with exit status {done.returncode}.\n"
+    names = verdict.exercises()
+    if not name and first != names[0]:  # what was right may have been changed since
+        return _examined(file, names[0])
+    return name, said if name else f"All {len(names)} exercises are right."
+
+
+def _about(name: str, text: str, file: Path) -> str:
+    """The exercise as the reader sees it."""
+    exercise, names = verdict.CHECKS[name], verdict.exercises()
+    line = re.search(rf"^(def|class) {name}\b", text, re.MULTILINE)
+    place = f"{file}:{text.count(chr(10), 0, line.start()) + 1}" if line else f"{file} has no {name}"
+    task = re.search(rf'^(?:def|class) {name}\b.*?"""(.*?)"""', text, re.MULTILINE | re.DOTALL)
+    return (
+        f"\nExercise {names.index(name) + 1} of {len(names)}: {name} ({exercise.level})\n{place}\n\n"
+        + (textwrap.indent(inspect.cleandoc(task[1]), "    ") + "\n\n" if task else "")
+        + f'Hints and a solution: "{PAGES[exercise.part]}". Save the file to examine it again; Ctrl-C stops.'
+    )
+
+
+def _versions(file: Path) -> Iterator[str]:
+    """The text of the file, now and each time it changes."""
+    last = None
+    while True:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):  # some editors delete and write anew
+            text = None
+        if text is not None and text != last:
+            last = text
+            yield text
+        time.sleep(0.2)
+
+
+def _inside(file: Path, error: BaseException) -> Any:
+    """The error's traceback from the first frame in the file on."""
+    frames = error.__traceback__
+    while frames and frames.tb_frame.f_code.co_filename != str(file):
+        frames = frames.tb_next
+    return frames
