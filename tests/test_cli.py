@@ -98,6 +98,10 @@ def test_outside_a_project_that_is_said(
         ('[tool.livepages]\ndocz = "d"\n', "docz"),
         ("[tool.livepages]\ndocs = 3\n", "docs"),
         ("[tool.livepages]\ntimeout = true\n", "timeout"),
+        ("[tool.livepages]\ntimeout = nan\n", "timeout"),
+        ("[tool.livepages]\ntimeout = -1\n", "timeout"),
+        ('[tool.livepages]\nruntime = "ruby"\n', "there is no runtime 'ruby'; there are jax, python"),
+        ("[tool.livepages.jax]\nx = 1\n", 'is read where runtime = "jax"'),
         ("[tool.livepages]\nsnipets = 'x'\n", "did you mean 'snippets'?"),
     ],
 )

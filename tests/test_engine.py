@@ -175,7 +175,7 @@ ASKS: dict[str, tuple[str, Callable[[Site], object]]] = {
         lambda site: site.write("data.txt", "b"),
     ),
     "what is named in an argument": (
-        "import subprocess\nsubprocess.run(['sh', '-c', f'cat <{ROOT}/data.txt'])",
+        "import subprocess\nsubprocess.run(['sh', '-c', 'cat <' + ROOT + '/data.txt'])",
         lambda site: site.write("data.txt", "b"),
     ),
     "what a forked process reads": (

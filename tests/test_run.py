@@ -1,5 +1,8 @@
 """A page's own process: what it sees, what is captured, and that nothing it does harms anything else."""
 
+import os
+import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -44,6 +47,17 @@ def test_multiprocessing_starts_children_from_the_blocks_run_so_far(site: Site) 
     page, run = site.run(*code)
     assert not failures(page, run)
     assert run.outcomes[2].stdout == "[2, 4]\n"
+
+
+def test_an_import_from_the_future_in_a_later_block_does_not_keep_children_from_starting(site: Site) -> None:
+    code = (
+        "x = 1",
+        "from __future__ import annotations\nimport multiprocessing\ndef double(x: Undefined):\n    return 2 * x",
+        'if __name__ == "__main__":\n    with multiprocessing.get_context("spawn").Pool(1) as pool:\n        print(pool.map(double, [x]))',
+    )
+    page, run = site.run(*code)
+    assert not failures(page, run)
+    assert run.outcomes[2].stdout == "[2]\n"
 
 
 def test_pages_do_not_see_each_other(site: Site) -> None:
@@ -376,6 +390,34 @@ def test_bytes_that_are_no_text_are_shown_escaped(site: Site) -> None:
     assert outcome.stdout == "\\xff\n"
 
 
+def test_control_characters_are_shown_escaped(site: Site) -> None:
+    page, run = site.run("print('\\x1b[31mred\\0')", 'raises="ValueError"\nraise ValueError("\\x1b[31mred")')
+    assert not failures(page, run)
+    assert run.outcomes[0].stdout == "\\x1b[31mred\\x00\n"
+    assert run.outcomes[1].raised and run.outcomes[1].raised.message == "\\x1b[31mred"
+
+
+def test_what_a_thread_says_after_the_last_block_belongs_to_it(site: Site) -> None:
+    code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()"
+    page, run = site.run(code, "print('last')")
+    assert not failures(page, run)
+    assert "".join(outcome.stdout for outcome in run.outcomes) == "last\nlate\n"
+
+
+def test_compiled_programs_that_are_damaged_are_compiled_again_without_a_word(site: Site) -> None:
+    code = "import jax\nprint(jax.jit(lambda x: x + 1)(1.0))"
+    site.outcomes(code)
+    programs = [*(site.project.cache / "compiled").glob("*-cache")]
+    assert programs and not [*(site.project.cache / "compiled").glob("new-*")]
+    for file in programs:
+        file.write_bytes(file.read_bytes()[:-9])
+    assert site.outcomes(code)[0].output == ((OUT, "2.0\n"),)
+    assert all(file.stat().st_size for file in programs)
+    shutil.rmtree(site.project.cache / "compiled")
+    (site.project.cache / "compiled").write_text("no folder")
+    assert site.outcomes(code)[0].output == ((OUT, "2.0\n"),)
+
+
 def test_traces_and_compiles_are_counted_by_block(site: Site) -> None:
     first, again, other = site.outcomes(
         "import jax, numpy as np\nf = jax.jit(lambda x: x * 2)\nf(np.ones(3))", "f(np.zeros(3))", "f(np.ones(4))"
@@ -439,6 +481,18 @@ def test_a_subclass_is_an_expected_error_too(site: Site, name: str) -> None:
     assert site.failures(f'raises="{name}"\n{{}}["k"]') == []
 
 
+def test_the_members_of_a_group_of_errors_are_told(site: Site) -> None:
+    (failure,) = site.failures("raise ExceptionGroup('several', [ValueError('one'), KeyError('two')])")
+    assert "  | ValueError: one" in failure.detail and "  | KeyError: 'two'" in failure.detail
+
+
+def test_lines_end_where_python_ends_them(site: Site) -> None:
+    code = "# a form feed \x0c and \u2028 are no ends of lines\nimport inspect\ndef f():\n    return 1\nprint(inspect.getsource(f))\n1 / 0"
+    page, run = site.run(code)
+    assert run.outcomes[0].stdout == "def f():\n    return 1\n\n"
+    assert run.outcomes[0].raised and "    1 / 0\n" in run.outcomes[0].raised.traceback
+
+
 def test_a_failure_names_the_line_of_the_statement(site: Site) -> None:
     (failure,) = site.failures("a = 1\nb = 2\n\nc = a / 0\n")
     assert (failure.page, failure.block, failure.line) == ("docs/page.md", 3, 7)
@@ -489,7 +543,6 @@ HOSTILE = {
     "removed directory": ("import os, shutil\nshutil.rmtree(os.getcwd())", "changed the working directory"),
     "all descriptors closed": ("import os\nos.closerange(3, 256)", "broke the process that it ran in"),
     "message that raises": ("class E(Exception):\n    def __str__(self): return 1 / 0\nraise E", "its message raised"),
-    "terminal escape": ("print('\\x1b[31mred')", "control character"),
     "recursion": ("def f(): f()\nf()", "RecursionError"),
 }
 
@@ -513,6 +566,24 @@ def test_output_may_hold_anything_that_is_text(site: Site) -> None:
     page, run = site.run("print('`' * 8 + '\\n~~~~\\n</div><script>{{ x }} &amp;')")
     assert not failures(page, run)
     assert run.outcomes[0].stdout == "````````\n~~~~\n</div><script>{{ x }} &amp;\n"
+
+
+@LINUX
+def test_what_a_page_started_in_a_session_of_its_own_ends_with_it(site: Site) -> None:
+    code = "import subprocess\nprint(subprocess.Popen(['setsid', 'sleep', '600'], start_new_session=True).pid)"
+    _, run = site.run(code)
+    assert process_ends(run.outcomes[0].stdout.strip())
+
+
+@LINUX
+def test_pages_end_with_the_process_that_forked_them(site: Site) -> None:
+    page, runner = site.page("import os\nprint(os.getpid(), os.getppid())", "while True: pass"), Runner()
+    (running,) = runner.start(site.project, [Task(page)])
+    own, parent = first_output(running).split()
+    os.kill(int(parent), signal.SIGKILL)
+    assert process_ends(own)
+    assert "has ended" in running.future.result(HANG).outcomes[1].fault
+    runner.close()
 
 
 @LINUX

@@ -58,9 +58,14 @@ class Process:
         """End the process and all that it began."""
         self._begun.wait()
         if not self.ended.is_set() and self.pid:
+            self.end_group()
+            self.ended.wait()
+
+    def end_group(self) -> None:
+        """End at once what the process began in its group, and itself if it has not ended."""
+        if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self.ended.wait()
 
 
 class Server:
@@ -112,6 +117,7 @@ class Server:
                         self._processes.pop(folder).end(status)
         with self._lock:
             for folder, process in self._processes.items():
+                process.end_group()
                 Path(folder, CRASH).write_text(_NO_SERVER, encoding="utf-8")
                 process.end(70)
 

@@ -102,6 +102,8 @@ def _project(root: Path, table: dict[str, object], file: Path) -> Project:
             )
         if not isinstance(value, kinds[name]) or isinstance(value, bool):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
+    if not 0 < float(table.get("timeout", 1)) < float("inf"):  # type: ignore[arg-type]
+        raise ProjectError(f"{file}: [tool.livepages] timeout = {table['timeout']!r} is not a number of seconds")
     rest = {name: value for name, value in table.items() if name in ("reference", "timeout")}
     return Project(
         root=root,

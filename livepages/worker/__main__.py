@@ -6,7 +6,9 @@ reads from standard input. What all of them say to each other is defined in `pro
 
 import __future__
 
+import ast
 import contextlib
+import ctypes
 import gc
 import linecache
 import os
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from livepages.worker import figures
-from livepages.worker.capture import Capture, streams
+from livepages.worker.capture import Capture, escaped, streams
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.load import IdleClock
 from livepages.worker.marks import skipped
@@ -67,9 +69,10 @@ class Program:
         file = folder / "script" / name
         self._name, self._runtime = name, runtime
         self._flags = 0
-        self._lines = 0  # in the file so far
+        self._whole: list[Code] = []  # the blocks that have run to their end
         script = "\n".join(block.code for block in blocks)
-        linecache.cache[name] = (len(script), None, script.splitlines(keepends=True), name)
+        # Lines as Python counts them: other characters end lines for `str.splitlines` too.
+        linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
         self.module = types.ModuleType("__main__")
         # A real file, so that multiprocessing can start children from it, as from a script.
         self.module.__file__ = str(file)
@@ -78,14 +81,12 @@ class Program:
         sys.modules["__main__"] = self.module
         sys.argv = [str(file)]
         file.parent.mkdir()
-        self._script = file.open("w", encoding="utf-8")
+        self._file = file
+        self._write()
 
     def execute(self, block: Code) -> BaseException | None:
         """Run a block in the page's namespace; the exception it ended with, if any."""
-        before = self._script.tell()
-        padding = "\n" * (block.start - 1 - self._lines)
-        self._script.write(padding + block.code)
-        self._script.flush()
+        self._write(block)
         try:
             source = "\n" * (block.start - 1) + block.code
             code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
@@ -93,11 +94,17 @@ class Program:
             exec(code, self.module.__dict__)
             self._runtime.settle()
         except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
-            self._script.seek(before)
-            self._script.truncate()
+            self._write()
             return error
-        self._lines += len(padding) + block.code.count("\n")
+        self._whole.append(block)
         return None
+
+    def _write(self, *under_way: Code) -> None:
+        """Write the script of the blocks run so far, and of one under way, from which children start."""
+        text = ""
+        for block in (*self._whole, *under_way):
+            text += "\n" * (block.start - 1 - text.count("\n")) + block.code
+        self._file.write_text(_futures_first(text), encoding="utf-8")
 
     def describe(self, error: BaseException, root: str) -> Raised:
         """An exception as its page shows it: the page's and the project's own frames, then the message."""
@@ -137,15 +144,34 @@ class Program:
             lines.append(f"    {frame.line}\n" if frame.line else "")
         error.__notes__ = self._runtime.user_notes(error.__notes__ or []) or None
         lines.append("".join(error.format_exception_only()))
+        for number, member in enumerate(error.exceptions or (), 1):
+            lines.append(f"  +---------------- {number} ----------------\n")
+            told = "".join(self._format(member, root, seen)).rstrip("\n")
+            lines += [f"  | {line}\n" for line in told.split("\n")]
         return lines
 
     def _shown(self, frame: traceback.FrameSummary, root: str) -> bool:
         return frame.filename == self._name or is_local(frame.filename, root)
 
 
+def _futures_first(code: str) -> str:
+    """Code in which imports from `__future__` come first, as they must, although a later block holds them."""
+    if "__future__" not in code:
+        return code
+    try:
+        body = ast.parse(code).body
+    except SyntaxError:
+        return code
+    found = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    cut = {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    lines = ["" if number in cut else line for number, line in enumerate(code.split("\n"), 1)]
+    names = sorted({alias.name for node in found for alias in node.names})
+    return "\n".join([f"from __future__ import {', '.join(names)}" if names else "", *lines])
+
+
 def _anywhere(text: str) -> str:
-    """Text without where objects lie in memory, which differs from run to run."""
-    return re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", text)
+    """Text without where objects lie in memory, which differs from run to run, and without control characters."""
+    return escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", text))
 
 
 def _message(error: BaseException) -> str:
@@ -189,6 +215,7 @@ def run_job(job: Job, runtime: Runtime) -> None:
     started: dict[threading.Thread, int] = {}
     process = os.getpid()
     began = time.perf_counter()
+    last: Gave | None = None
     tell(Ready(time.monotonic() - job.asked))
     for number, block in enumerate(job.blocks):
         tell(Begun(number, capture.position))
@@ -208,8 +235,12 @@ def run_job(job: Job, runtime: Runtime) -> None:
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
         if not _at_home(work):
             fault = fault or "changed the working directory and did not change it back"
-        tell(Gave(number, replace(outcome, output=output, fault=fault)))
-    for thread, number in _left_running(started):
+        last = Gave(number, replace(outcome, output=output, fault=fault))
+        tell(last)
+    left = _left_running(started)
+    if last and (late := capture.take()[0]):  # of threads that were waited for
+        tell(replace(last, outcome=replace(last.outcome, output=last.outcome.output + late)))
+    for thread, number in left:
         tell(Faulted(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
     device = runtime.device()
     seconds = time.perf_counter() - began
@@ -276,6 +307,8 @@ def serve(runtime: Runtime) -> None:
 
     def become_page(job: Job) -> NoReturn:
         os.setsid()
+        _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        _prctl(_ADOPT, 1)
         # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
         tell(Forked(job.folder, os.getpid()))
         signal.set_wakeup_fd(-1)
@@ -287,6 +320,7 @@ def serve(runtime: Runtime) -> None:
         _run_and_leave(job, runtime)
 
     # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
+    _prctl(_ADOPT, 1)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -303,7 +337,9 @@ def serve(runtime: Runtime) -> None:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
                     _end_group(pid)
-                    tell(Exited(running.pop(pid), os.waitstatus_to_exitcode(status)))
+                    folder = running.pop(pid)
+                    _end_orphans(running)
+                    tell(Exited(folder, os.waitstatus_to_exitcode(status)))
         if 0 not in readable:
             continue
         data = os.read(0, 1 << 16)
@@ -321,6 +357,25 @@ def serve(runtime: Runtime) -> None:
     for pid in running:
         os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
         _end_group(pid)
+
+
+# Of Linux: the signal that comes when the parent dies; whether orphans of its own become its children.
+_DIE_WITH_PARENT, _ADOPT = 1, 36
+
+
+def _prctl(option: int, value: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _end_orphans(running: Iterable[int]) -> None:
+    """End what a page has left behind in sessions of its own: when the page has ended, that is this process's child."""
+    with contextlib.suppress(OSError):
+        me = os.getpid()
+        while left := {*map(int, Path(f"/proc/{me}/task/{me}/children").read_text("ascii").split())} - {*running}:
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
 def _end_group(pid: int) -> None:

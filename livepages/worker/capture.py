@@ -3,6 +3,7 @@
 import ctypes
 import io
 import os
+import re
 import secrets
 import sys
 from collections.abc import Callable
@@ -101,6 +102,11 @@ def _is_open(fd: int) -> bool:
     return True
 
 
+def escaped(text: str) -> str:
+    """Text in which control characters, which no page can show, are written as in a string."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def _split(data: bytes) -> tuple[tuple[str, str], ...]:
     """Marked bytes as (stream, text) pairs, neighbors of one stream joined; a line ends up as a terminal shows it."""
     pairs: list[list[str]] = []
@@ -113,4 +119,6 @@ def _split(data: bytes) -> tuple[tuple[str, str], ...]:
                 pairs[-1][1] += text
             elif text:
                 pairs.append([stream, text])
-    return tuple((stream, "\n".join(line.rpartition("\r")[2] for line in text.split("\n"))) for stream, text in pairs)
+    return tuple(
+        (stream, escaped("\n".join(line.rpartition("\r")[2] for line in text.split("\n")))) for stream, text in pairs
+    )

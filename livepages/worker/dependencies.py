@@ -94,6 +94,8 @@ class Dependencies:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Note where a module is looked for, as a finder on ``sys.meta_path``; find nothing."""
+        if getattr(self._busy, "now", False):
+            return None
         package, _, stem = name.rpartition(".")
         if not package:
             self._modules.add(name)
@@ -125,7 +127,8 @@ class Dependencies:
         own = flags & (os.O_TRUNC | os.O_EXCL) or flags & (os.O_WRONLY | os.O_RDWR) == os.O_WRONLY
         if own or (flags & os.O_CREAT and not self._quietly(os.path.exists, file)):
             self._written.add(file)
-        elif not file.endswith(".pyc") and not self._quietly(os.path.isdir, file):
+        # Who looks for distributions tries whether each folder of modules is an archive.
+        elif not file.endswith(".pyc") and file not in sys.path and not self._quietly(os.path.isdir, file):
             self._note("files", file)
 
     def _started(self, arguments: Any) -> None:

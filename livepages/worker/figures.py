@@ -66,13 +66,15 @@ def take_open() -> list[str]:
     if pyplot is None:
         return []
     figures = []
-    for number in pyplot.get_fignums():
-        buffer = io.StringIO()
-        pyplot.figure(number).savefig(
-            buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
-        )
-        figures.append(_themed(buffer.getvalue()))
-    pyplot.close("all")
+    try:
+        for number in pyplot.get_fignums():
+            buffer = io.StringIO()
+            pyplot.figure(number).savefig(
+                buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
+            )
+            figures.append(_themed(buffer.getvalue()))
+    finally:
+        pyplot.close("all")
     return figures
 
 
@@ -83,15 +85,21 @@ def _themed(svg: str) -> str:
     # As a rule for every element it would be one for the whole page, which is styled anew when it comes.
     svg = re.sub(r'<defs>\s*<style type="text/css">\*\{[^}]*\}</style>\s*</defs>', "", svg)
     svg = svg.replace("<svg", '<svg stroke-linejoin="round" stroke-linecap="butt"', 1)
-    svg = svg.replace(_TEXT, "var(--live-figure-text, currentColor)")
-    svg = svg.replace(_LINE, "var(--live-figure-line, currentColor)")
-    for number, color in enumerate(CYCLE):
-        svg = svg.replace(color, f"var(--live-figure-{number}, {color})")
+    svg = re.sub("<[^>]*>", _in_variables, svg)  # text that names a color stays as it is
     svg = re.sub(r'(<svg\b[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", svg)  # the page's own font
     svg = re.sub(r'\b(d|x|y|points|transform)="[^"]*"', _rounded, svg)
     return re.sub(r">\s+<", "><", svg).replace("\n", " ").strip()
+
+
+def _in_variables(tag: re.Match[str]) -> str:
+    """A tag with the colors of the page."""
+    text = tag[0].replace(_TEXT, "var(--live-figure-text, currentColor)")
+    text = text.replace(_LINE, "var(--live-figure-line, currentColor)")
+    for number, color in enumerate(CYCLE):
+        text = text.replace(color, f"var(--live-figure-{number}, {color})")
+    return text
 
 
 def _rounded(attribute: re.Match[str]) -> str:

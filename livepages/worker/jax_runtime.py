@@ -6,9 +6,11 @@ jax is imported inside functions only, so that a build in which nothing runs nev
 import contextlib
 import glob
 import json
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -122,6 +124,7 @@ class JaxRuntime(Runtime):
         jax.monitoring.register_event_duration_secs_listener(self._count)
         with contextlib.suppress(ImportError):
             import jaxlib.mlir.dialects.mhlo  # noqa: F401  (JAX imports it when it first compiles)
+        _keep_whole_programs()
 
     def _count(self, event: str, duration_secs: float, **_: object) -> None:
         if event in self._counts:
@@ -135,7 +138,9 @@ class JaxRuntime(Runtime):
         """As `Runtime.configure`; `cache` keeps compiled programs."""
         import jax
 
-        jax.config.update("jax_compilation_cache_dir", cache)
+        with contextlib.suppress(OSError):  # where none can be made, every page compiles for itself
+            os.makedirs(cache, exist_ok=True)
+            jax.config.update("jax_compilation_cache_dir", cache)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         for name, value in _configuration(settings, options).items():
@@ -165,6 +170,48 @@ class JaxRuntime(Runtime):
     def user_notes(self, notes: Iterable[str]) -> list[str]:
         """As `Runtime.user_notes`, without the remark on the frames that JAX removed."""
         return [note for note in notes if "JAX has removed its internal frames" not in note]
+
+
+def _keep_whole_programs() -> None:
+    """Have JAX write each compiled program in one step, and compile anew what it cannot read.
+
+    Pages that run side by side share the folder of compiled programs. By itself JAX reads there what another process is
+    still writing, and warns of it in the output of the page.
+    """
+    try:
+        from jax._src import compilation_cache
+        from jax._src.lru_cache import LRUCache
+
+        decompressed = compilation_cache.decompress_executable
+    except (ImportError, AttributeError):  # of another release, whose cache is as it is
+        return
+
+    class Programs(LRUCache):
+        def get(self, key: str) -> bytes | None:
+            try:
+                value: bytes | None = super().get(key)
+                if value is not None:
+                    decompressed(value)
+            except Exception:  # noqa: BLE001  (whatever a damaged file makes of it)
+                with contextlib.suppress(OSError):
+                    self._file(key).unlink()
+                return None
+            return value
+
+        def put(self, key: str, value: bytes) -> None:
+            with contextlib.suppress(OSError):  # a full disk is no concern of the page
+                handle, name = tempfile.mkstemp(dir=str(self.path), prefix="new-")
+                try:
+                    with os.fdopen(handle, "wb") as stream:
+                        stream.write(value)
+                    os.replace(name, self._file(key))
+                except OSError:
+                    os.unlink(name)
+
+        def _file(self, key: str) -> Path:
+            return Path(str(self.path), f"{key}-cache")
+
+    compilation_cache.LRUCache = Programs  # type: ignore[attr-defined]
 
 
 _VALUES = (bool, int, float, str, type(None))

@@ -24,7 +24,7 @@ LARGE = 1 << 24  # bytes of a file that is known by its size and time instead of
 _ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 # Asked for here, once: sysconfig imports a module of its own for the answer, which an audit hook must not do.
 _PYTHON = frozenset(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages", ".egg-info", ".dist-info"))
 
 
 def is_local(file: str, root: str) -> bool:
