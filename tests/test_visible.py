@@ -31,7 +31,7 @@ def test_hidden_blocks_and_settings_are_left_out(tmp_path: Path) -> None:
         '---\nx64: true\n---\n\n```python\na = 1\n```\n\n```python source="none"\nb = 2\n```\n\n```python\na + b\n```\n'
     )
     shown = visible(parse(text, tmp_path / "page.md", PROJECT))
-    assert [(block.line, block.code) for block in shown.program] == [(5, "a = 1"), (13, "a + b")]
+    assert [(block.line, block.code.strip()) for block in shown.program] == [(5, "a = 1"), (13, "a + b")]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
