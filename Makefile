@@ -42,13 +42,7 @@ practice: $(READY)
 	PYTHONPATH=snippets $(BIN)/python -m examiner practice.py
 
 test: $(READY)
-	$(BIN)/ruff check
-	$(BIN)/ruff format --check
-	$(BIN)/mypy
-	$(BIN)/livepages check
-	$(BIN)/pytest -n auto --dist worksteal tests
-	$(BIN)/pytest docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/python -m tests
 
 record: $(READY)
 	$(BIN)/livepages record --host $(HOST)

@@ -1,5 +1,5 @@
 """``python -m livepages`` is the command ``livepages``."""
 
-from livepages.cli import main
+from livepages.integrations.cli import main
 
 main()

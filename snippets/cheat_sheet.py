@@ -1,4 +1,4 @@
-"""The cheat sheet: runs the lines of `cheat_sheet_lines`, holds each to its comment, shows them."""
+"""The cheat sheet: runs the lines of `cheat_sheet_lines`, checks each against its comment, and shows them."""
 
 import contextlib
 import html
@@ -16,7 +16,7 @@ LINES = Path(__file__).with_name("cheat_sheet_lines.py")
 
 @dataclass(frozen=True)
 class Line:
-    """A line of code and what it gave, as text; empty if it only prepares."""
+    """A line of code and its result as text, which is empty if the line only prepares for others."""
 
     group: str
     code: str
@@ -37,10 +37,10 @@ def read_lines(text: str) -> list[Line]:
 
 
 def sheet() -> list[Line]:
-    """Every line with what it gave.
+    """Every line with its result.
 
     Raises:
-        AssertionError: it is not what the line's comment says.
+        AssertionError: a result differs from the comment of its line.
     """
     names: dict[str, Any] = {}
     done = []
@@ -51,7 +51,7 @@ def sheet() -> list[Line]:
                 result = run_code(line.code, names)
                 jax.effects_barrier()
             shown = result.error or (printed.getvalue().strip() if result.value is None else result.text)
-            assert shown == line.expected, f"{line.code}: {shown!r}, not {line.expected!r}"
+            assert shown == line.expected, f"{line.code}: the result is {shown!r}, the comment says {line.expected!r}"
             done.append(Line(line.group, line.code, line.expected, shown))
     return done
 

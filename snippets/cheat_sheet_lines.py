@@ -1,6 +1,6 @@
-"""The lines of the cheat sheet, data for `cheat_sheet`: each runs, and must give what its comment says.
+"""The lines of the cheat sheet, data for `cheat_sheet`: each line runs, and its result must match its comment.
 
-A result is a value, or the class of the error. Lines without a comment prepare what follows in their group.
+A result is a value or the class of an error. Lines without a comment prepare for the lines that follow.
 """
 
 # ---- Begin
@@ -41,7 +41,7 @@ ref[...]  # [9. 1. 2.]
 # ---- Random numbers
 key, a, b = jax.random.split(jax.random.key(0), 3)
 jax.random.normal(a, (2, 3)).shape  # (2, 3)
-jax.random.uniform(b).dtype  # float32
+jax.random.uniform(b) == jax.random.uniform(b)  # True
 jax.random.permutation(key, 5).sum()  # 10
 keys = jax.random.split(jax.random.key(1), 4)
 keys.shape  # (4,)
@@ -158,4 +158,4 @@ jax.jit(lambda n: jnp.zeros(n))(3)  # TypeError
 jax.jit(lambda x: x[x > 1])(x)  # NonConcreteBooleanIndexError
 jax.grad(lambda x: x**2)(x)  # TypeError
 jax.grad(lambda x: x * 1.0)(3)  # TypeError
-jax.random.normal(key), jax.random.normal(key)  # KeyReuseError
+with jax.debug_key_reuse(True): [jax.random.bits(key) for _ in range(2)]  # KeyReuseError

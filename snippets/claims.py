@@ -1,4 +1,4 @@
-"""Sentences about JAX, each decided by a run, and the score of all of them."""
+"""Sentences about JAX, each decided by a run, and their score."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 
 VERDICTS = ("holds", "changed", "false")
 CHANGES = "https://docs.jax.dev/en/latest/changelog.html#jax-"
-# Where JAX's list of changes has each version that is named; 0.9 is announced there with an earlier one. What the list
-# leaves out was seen by running the releases on both sides.
+# Where JAX's list of changes describes each change; the one of 0.9.0 is announced there under an earlier release. The
+# list does not mention the one of 0.11.1, which was seen by running the releases on both sides.
 SOURCES = {
     "0.3.16": "0-3-16",
     "0.4.1": "0-4-1-dec-13-2022",
@@ -16,16 +16,16 @@ SOURCES = {
     "0.4.29": "0-4-29-june-10-2024",
     "0.4.34": "0-4-34-october-4-2024",
     "0.4.38": "0-4-38-dec-17-2024",
-    "0.5": "0-5-0-jan-17-2025",
-    "0.6": "0-6-0-april-16-2025",
-    "0.9": "0-8-1-november-18-2025",
-    "0.10": "0-10-0-april-16-2026",
+    "0.5.0": "0-5-0-jan-17-2025",
+    "0.6.0": "0-6-0-april-16-2025",
+    "0.9.0": "0-8-1-november-18-2025",
+    "0.10.0": "0-10-0-april-16-2026",
     "0.11.1": None,
 }
 
 
 def refuses(error: type[BaseException], function: Callable[..., object], *args: object, **options: object) -> bool:
-    """Whether a call raises an error of this class; any other error is a surprise and goes on."""
+    """Whether a call raises an error of this class; any other error is raised."""
     try:
         function(*args, **options)
     except error:
@@ -41,16 +41,16 @@ class Claims:
         self.verdicts: dict[str, dict[str, str]] = {}
 
     def __call__(self, name: str, found: bool, expected: str = "holds") -> None:
-        """Decide a claim by what was found, show the verdict, and compare it with what the page expects.
+        """Decide a claim by what a run found, print the verdict, and compare it with the one the page expects.
 
         Args:
-            name: short, also the anchor of the claim's heading when its blanks are hyphens.
-            found: whether what the sentence says happened in this run.
-            expected: "holds", "false", or "changed in" and the version since which it is no longer so.
+            name: short; with hyphens for blanks it is the anchor of the claim's heading.
+            found: whether this run did what the sentence says.
+            expected: "holds", "false", or "changed in" and the first version in which it is no longer so.
 
         Raises:
-            AssertionError: the run says otherwise than expected.
-            KeyError: the version that is named has no source.
+            AssertionError: the run disagrees with the expected verdict.
+            KeyError: there is no source for the version.
         """
         kind = expected.split(maxsplit=1)[0]
         if kind not in VERDICTS or found != (kind == "holds"):
@@ -76,7 +76,7 @@ class Claims:
         return "\n".join(lines)
 
     def draw(self, axes: Axes) -> None:
-        """One bar for each topic, cut by verdict."""
+        """One bar for each topic, divided by verdict."""
         topics = list(self.verdicts)
         left = [0] * len(topics)
         for kind, color in zip(VERDICTS, ("C2", "C4", "C1"), strict=True):

@@ -22,6 +22,7 @@ Own = Callable[[Stack], Place | None]
 Program = list[tuple[str, set[Place]]]
 Name = tuple[str, tuple[tuple[int, int], ...]]  # of an operation, and the starts of the places in its stack
 LANGUAGES = ("jaxpr", "StableHLO", "optimized HLO")
+STATUS = "Choose an underlined expression to see\nwhat became of it in each language."
 IDLE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # name or arrange what is there
 
 
@@ -286,7 +287,7 @@ def panes(name: str, found: Stages) -> str:
         for number in range(1, len(found.places) + 1)
     )
     return (
-        f'<div class="live-panes"><p role="status"></p><div>{"".join(shown)}</div>'
+        f'<div class="live-panes"><p role="status">{STATUS}</p><div>{"".join(shown)}</div>'
         f'<details class="live-more"><summary>The same as a list</summary><ol>{entries}</ol></details></div>'
     )
 

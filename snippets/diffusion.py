@@ -10,7 +10,7 @@ import optax
 # --8<-- [start:data]
 @jax.jit(static_argnums=1)
 def moons(key: jax.Array, n: int) -> jax.Array:
-    """n points near two half circles that reach into each other."""
+    """n points near two half circles that interlock."""
     angle_key, side_key, spread_key = jax.random.split(key, 3)
     angle = jax.random.uniform(angle_key, (n,), maxval=jnp.pi)
     arc = jnp.stack([jnp.cos(angle) - 0.5, jnp.sin(angle) - 0.2], axis=1)
@@ -21,12 +21,12 @@ def moons(key: jax.Array, n: int) -> jax.Array:
 
 # --8<-- [start:noise]
 STEPS = 40
-added = jnp.linspace(0.02, 0.5, STEPS) ** 2  # variance of step t's noise
-kept = jnp.cumprod(1 - added)                # of the point, after step t
+added = jnp.linspace(0.02, 0.5, STEPS) ** 2  # variance that step t adds
+kept = jnp.cumprod(1 - added)     # share of the point's variance left
 
 def noisy(point: jax.Array, t: jax.Array | int,
           noise: jax.Array) -> jax.Array:
-    """The point after step t, without the steps between."""
+    """The point after step t, computed in one go."""
     return jnp.sqrt(kept[t]) * point + jnp.sqrt(1 - kept[t]) * noise
 # --8<-- [end:noise]
 
@@ -42,7 +42,7 @@ def init(key: jax.Array) -> Params:
             for k, m, n in zip(keys, sizes, sizes[1:])]
 
 def guess(params: Params, x: jax.Array, t: jax.Array | int) -> jax.Array:
-    """The noise in x, as the network sees it."""
+    """The network's estimate of the noise in x."""
     waves = jnp.pi * t / STEPS * jnp.array([0.5, 1.0, 2.0])
     h = jnp.concatenate([x, jnp.sin(waves), jnp.cos(waves)])
     for layer in params[:-1]:
@@ -88,7 +88,7 @@ def train(params: Params, key: jax.Array, points: jax.Array,
 # --8<-- [start:denoise]
 def denoise(params: Params, x: jax.Array, t: jax.Array | int,
             fresh: jax.Array | float) -> jax.Array:
-    """Undo step t: take out the guessed noise, put in a little fresh."""
+    """Undo step t: subtract guessed noise, add a little fresh noise."""
     noise = added[t] / jnp.sqrt(1 - kept[t]) * guess(params, x, t)
     return (x - noise) / jnp.sqrt(1 - added[t]) + jnp.sqrt(added[t]) * fresh
 # --8<-- [end:denoise]
@@ -110,7 +110,7 @@ def sample(params: Params, key: jax.Array) -> jax.Array:
 
 # --8<-- [start:distance]
 def distance(points: jax.Array) -> jax.Array:
-    """How far each point is from the nearer half circle."""
+    """The distance of each point to the nearer half circle."""
     angle = jnp.linspace(0, jnp.pi, 200)
     arc = jnp.stack([jnp.cos(angle) - 0.5, jnp.sin(angle) - 0.2], axis=1)
     arcs = jnp.concatenate([arc, -arc])

@@ -1,13 +1,14 @@
-"""What old idioms do on each release of JAX: recorded for the stored ones, run for the one that is installed.
+"""What old idioms do on each release of JAX: recorded for a sample of releases, run for the installed one.
 
-``python snippets/ladder.py`` runs everything on the installed JAX, says what differs from what is recorded, and writes
-the release's column into ladder.json. Any JAX from 0.4.13 on will do, and Python from 3.11 on:
+``python snippets/ladder.py`` runs everything on the installed JAX, prints what differs from the record, and writes the
+release's column into ladder.json. It works with JAX 0.4.13 or newer, and Python 3.11 or newer. Releases
+before 0.6 need absl-py and flatbuffers for `jax.export`:
 
     uv run --no-project --python 3.12 --with jax==0.11.2 snippets/ladder.py --released 2026-09-18
 
 Every idiom runs in a process of its own, forked before JAX has started a backend, on the CPU, with JAX's default
-settings: nothing that it imports, sets or warns of reaches the next one. What to write in its place, which has to work
-in one program anyway, runs with that of its module's other idioms.
+settings, so nothing that one imports, sets or warns about reaches the next. The replacements of a module's idioms have
+to work in one program anyway, so they share a process.
 """
 
 import argparse
@@ -50,13 +51,20 @@ NO_HINT = re.compile(r"This typically means that a jit-wrapped function")  # abo
 
 @dataclass(frozen=True)
 class Idiom:
-    """Something that old material says."""
+    """Something that old material says.
+
+    The last three are releases that JAX's change log names, empty where it is silent: the one that deprecated the old
+    code, the one on which it stopped working, and the one that brought what the new code uses.
+    """
 
     name: str
     module: str
     old: str
     new: str = ""
     note: str = ""
+    deprecated: str = ""
+    removed: str = ""
+    added: str = ""
 
     @property
     def anchor(self) -> str:
@@ -76,7 +84,7 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Seen:
-    """What came of a piece of code: an error's message, or its first warning's, or the value if that is a text."""
+    """How a piece of code ended: with an error's message, its first warning, or the value if that is a text."""
 
     end: str  # "runs", "warns" or "fails"
     text: str = ""
@@ -101,7 +109,7 @@ def idioms() -> list[Idiom]:
     """All idioms, grouped by module."""
     tables = tomllib.loads((HERE / "idioms.toml").read_text(encoding="utf-8"))
     return [
-        Idiom(entry["name"], module, entry["old"].strip("\n"), entry.get("new", "").strip("\n"), entry.get("note", ""))
+        Idiom(**{**entry, "module": module, "old": entry["old"].strip("\n"), "new": entry.get("new", "").strip("\n")})
         for module, entries in tables.items()
         for entry in entries
     ]
@@ -189,7 +197,7 @@ class Record:
 
 
 def differences(stored: Column, live: Column) -> list[str]:
-    """Where a recorded column says something else than a run of all or some: idioms' verdicts, behaviors' values."""
+    """Where a recorded column and a run, of all or some, differ: in idioms' verdicts and behaviors' values."""
     found = []
     for part in PARTS:
         recorded, now = getattr(stored, part), getattr(live, part)

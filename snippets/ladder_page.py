@@ -1,4 +1,4 @@
-"""The ladder as readers see it: for each idiom a row with what it does today, what to write and what it did before."""
+"""The ladder as readers see it: a row per idiom, with what to write, what it does today, and what it did before."""
 
 import re
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ from ladder import Behavior, Column, Idiom, Record, Seen, behaviors, differences
 
 WORDS = {
     "runs": "runs",
-    "warns": "warns",
-    "hints": "fails, says what to write",
+    "warns": "runs, with a warning",
+    "hints": "fails, and names a way out",
     "fails": "fails",
-    "absent": "not there yet",
+    "absent": "did not exist yet",
 }
 
 WAY_OUT = """\
-If what is recorded is wrong, run `python snippets/ladder.py` and commit what it changes in ladder.json.
-If what to write fails, mend it in idioms.toml."""
+If the record is wrong, run `python snippets/ladder.py` and commit what it changes in ladder.json.
+If what to write fails, correct it in idioms.toml."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Ladder:
         release: its version.
 
     Raises:
-        AssertionError: the installed release is recorded, and does something else than what is recorded, or what to
-            write in an idiom's place fails.
+        AssertionError: the installed release is recorded and does something different, or what to write in an idiom's
+            place fails.
     """
 
     def __init__(self, record: Record, live: Column, release: str) -> None:
@@ -49,7 +49,7 @@ class Ladder:
         if self.stored:
             wrong = differences(record.columns[release], live)
             wrong += [f"{name}: what to write fails: {s.text}" for name, s in live.new.items() if s.end == "fails"]
-            assert not wrong, "\n".join([f"jax {release} does not do what is recorded of it:", *wrong, WAY_OUT])
+            assert not wrong, "\n".join([f"jax {release} differs from its record:", *wrong, WAY_OUT])
         self.columns = dict(sorted({**record.columns, release: live}.items(), key=lambda item: number(item[0])))
         self.releases = list(self.columns)
 
@@ -69,20 +69,24 @@ class Ladder:
         return found
 
     def fate(self, name: str) -> str:
-        """An idiom's life in a few words."""
-        words = {"hints": "fails"}
-        lives = groupby(self.spans(name), key=lambda span: words.get(span[0], span[0]))
+        """An idiom's life in words that claim no more than the sampled releases show."""
+        spans = [span for span in self.spans(name) if span[0] != "absent"]
+        lives = [(alive, list(group)) for alive, group in groupby(spans, key=lambda span: span[0] in ("runs", "warns"))]
+        if len(lives) == 1 and not lives[0][0]:
+            return f"Fails on every sampled release, from {self.releases[0]} on"
         parts = []
-        for word, group in lives:
-            spans = list(group)
-            first, last = spans[0][1], spans[-1][2]
-            if word == "absent":
-                continue
-            if first != self.releases[0]:
-                parts.append(f"{word} from {first}")
+        for n, (alive, group) in enumerate(lives):
+            first, last, newest = group[0][1], group[-1][2], group[-1][2] == self.releases[-1]
+            if not alive:
+                parts.append(f"gone by {first}")
+            elif n:
+                parts.append(f"back by {first}")
+            elif newest:
+                since = "" if group[-1][1] == self.releases[0] else f" since {group[-1][1]} or earlier"
+                parts.append("runs" if group[-1][0] == "runs" else f"runs, with a warning{since}")
             else:
-                parts.append(f"{word} on all" if last == self.releases[-1] else f"{word} to {last}")
-        return ", ".join(parts)
+                parts.append(f"{'' if first == self.releases[0] else f'first seen in {first}, '}last seen in {last}")
+        return ", ".join(parts).capitalize()
 
     def filter(self) -> str:
         """Where a script puts the filter, as HTML: what it needs to know is in the rows and here."""
@@ -99,7 +103,7 @@ class Ladder:
         parts = [
             f'<div class="live-then" data-seen="{letters}">',
             f'<h3 id="{idiom.anchor}"><code>{escape(idiom.name)}</code></h3>',
-            f"<p>{self.fate(idiom.name)}.{_note(idiom)}{self._write(idiom)}</p>",
+            f"<p>{self.fate(idiom.name)}.{_log(idiom)}{_note(idiom)}{self._write(idiom)}</p>",
             f"<div>{self._new(idiom)}",
             f"<details><summary>{_says(seen)}</summary>",
             "" if _says_all(idiom) else f"<pre><code>{escape(idiom.old)}</code></pre>",
@@ -110,13 +114,17 @@ class Ladder:
 
     def _write(self, idiom: Idiom) -> str:
         since = self.new_since(idiom.name)
-        return f" Write, from {since} on:" if since not in ("", self.releases[0]) else " Write:" if idiom.new else ""
+        if idiom.added:
+            return f" Write, on {idiom.added} or newer:"
+        if since not in ("", self.releases[0]):
+            return f" Write (first seen to run on {since}):"
+        return " Write:" if idiom.new else ""
 
     def _new(self, idiom: Idiom) -> str:
         if not idiom.new:
             return ""
         seen = self.live.new[idiom.name]
-        broken = f"<p>That gives {_says(seen)}</p>" if seen.end == "fails" else ""
+        broken = f"<p>On this release that gives {_says(seen)}</p>" if seen.end == "fails" else ""
         return f"<pre><code>{escape(idiom.new)}</code></pre>{broken}"
 
     def new_since(self, name: str) -> str:
@@ -168,12 +176,12 @@ class Ladder:
         return found
 
     def changed(self, kind: str) -> str:
-        """A Markdown list of the behaviors of a kind that changed: what they showed at first, and from when on what."""
+        """A Markdown list of a kind's behaviors that changed: the first value, then each later one and its release."""
         lines = []
         for behavior in behaviors():
             (_, first), *later = self.changes(behavior)
             if behavior.kind == kind and later:
-                since = (f"from {release} {_code(text)}" for release, text in later)
+                since = (f"by {release} {_code(text)}" for release, text in later)
                 lines.append(f"- {_code(behavior.name)}: {', '.join([_code(first), *since])}")
         return "\n".join(lines)
 
@@ -184,13 +192,20 @@ def _says_all(idiom: Idiom) -> bool:
     return idiom.old in (idiom.name, f"import {idiom.name}", f"from {module} import {name}")
 
 
+def _log(idiom: Idiom) -> str:
+    """What the change log says of an idiom's end."""
+    facts = {"deprecated in": idiom.deprecated, "removed in": idiom.removed}
+    known = " and ".join(f"{verb} {version}" for verb, version in facts.items() if version)
+    return f" Change log: {known}." if known else ""
+
+
 def _note(idiom: Idiom) -> str:
     return " " + re.sub(r"`(.*?)`", r"<code>\1</code>", escape(idiom.note)) if idiom.note else ""
 
 
 def _says(seen: Seen) -> str:
     if seen.end == "runs":
-        return "runs today"
+        return "Runs"
     kind, _, message = seen.text.partition(": ")
     return f'<strong class="live-{seen.end}">{escape(kind)}</strong>: {escape(message)}'
 

@@ -1,9 +1,10 @@
 """Five questions that lead from the text of an error to the entries of the error dictionary.
 
-The tree is data: the page prints it as a list and draws it as a figure, and its tests walk it with real messages.
+The tree is data. The page prints it as a list and draws it as a figure, and the tests look up real messages in it.
 """
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,9 +13,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# What a message contains besides words of JAX: addresses, keys of the user's pytrees, names of arguments and functions.
+OWN = r"https?://\S+|\[(['\"]).*?\1\]|\bargument \w+ of \w+|\bfunction \w+ at \S+"
+
+
 @dataclass(frozen=True)
 class Cause:
-    """What messages have in common, and the entries for them: pairs of a page with its anchor, and a title."""
+    """What some messages have in common, and the entries for them: pairs of a page with its anchor, and a title."""
 
     title: str
     entries: tuple[tuple[str, str], ...]
@@ -29,18 +34,18 @@ class Question:
     causes: tuple[Cause, ...]
 
     def found(self, message: str) -> str:
-        """The first of the words that is in a message, empty if none is; addresses do not count."""
-        found = re.search(self.words, re.sub(r"https?://\S+", "", message))
+        """The first of the words that the message contains, or an empty string."""
+        found = re.search(self.words, re.sub(OWN, "", message))
         return found[0] if found else ""
 
 
 TREE = (
     Question(
-        "Does it say traced, tracer, concrete, symbolic or jaxpr?",
-        r"[Tt]race[dr]|concrete|[Ss]ymbolic|[Jj]axpr",
+        "Does it say traced array, tracer, concrete, symbolic or jaxpr?",
+        r"Traced<|traced (?:array|value)|[Tt]racer|concrete|[Ss]ymbolic|[Jj]axpr",
         (
             Cause(
-                "Python wanted a value",
+                "Python needed a value",
                 (
                     ("errors.md#TracerBoolConversionError", "TracerBoolConversionError"),
                     ("errors.md#TracerIntegerConversionError", "TracerIntegerConversionError"),
@@ -52,7 +57,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "A shape depended on data",
+                "A shape depends on data",
                 (
                     ("errors.md#NonConcreteBooleanIndexError", "NonConcreteBooleanIndexError"),
                     ("errors.md#concrete-shapes", "Shapes must be 1D sequences of concrete values"),
@@ -61,21 +66,21 @@ TREE = (
                 ),
             ),
             Cause(
-                "A tracer outlived its function",
+                "A tracer was used too late",
                 (
                     ("errors.md#UnexpectedTracerError", "UnexpectedTracerError"),
                     ("errors.md#leaked-trace", "Leaked trace"),
                 ),
             ),
-            Cause("A jaxpr made by hand is wrong", (("errors.md#JaxprTypeError", "JaxprTypeError"),)),
+            Cause("A handwritten jaxpr is invalid", (("errors.md#JaxprTypeError", "JaxprTypeError"),)),
         ),
     ),
     Question(
-        "Does it name a derivative, a rule, a callback, checkify or a NaN?",
+        "Does it mention a derivative, a rule, a callback, checkify or a NaN?",
         r"[Gg]rad|jvp|JVP|vjp|VJP|[Dd]ifferentia|callback|\brule|\bnan\b|checkify",
         (
             Cause(
-                "It has no derivative",
+                "The inputs or outputs do not suit grad",
                 (
                     ("errors-derivatives.md#scalar-output", "Gradient only defined for scalar-output functions"),
                     ("errors-derivatives.md#grad-inputs", "grad requires real- or complex-valued inputs"),
@@ -83,7 +88,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "A rule is missing or wrong",
+                "A derivative rule is missing or wrong",
                 (
                     (
                         "errors-derivatives.md#reverse-while",
@@ -102,7 +107,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "Python called from a program",
+                "A callback to Python",
                 (
                     ("errors-structures.md#callback-jvp", "Pure callbacks do not support JVP"),
                     (
@@ -113,7 +118,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "A check of values",
+                "A check of values failed",
                 (
                     ("errors-derivatives.md#invalid-value", "invalid value (nan) encountered"),
                     (
@@ -125,11 +130,11 @@ TREE = (
         ),
     ),
     Question(
-        "Does it name memory, a device, a mesh, an axis name or a process?",
+        "Does it mention memory, a device, a mesh, an axis name or a process?",
         r"memory|donated|deleted|device|mesh|shard|axis name|backend|fork\(|CUDA|GPU",
         (
             Cause(
-                "Memory is gone or full",
+                "Memory was released, or is full",
                 (
                     ("errors-devices.md#array-deleted", "Array has been deleted"),
                     ("errors-devices.md#donated-unusable", "Some donated buffers were not usable"),
@@ -137,7 +142,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "Arrays are in different places",
+                "Arrays do not fit the devices",
                 (
                     (
                         "errors-devices.md#incompatible-devices",
@@ -165,7 +170,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "The process or what is installed",
+                "The process or the installation",
                 (
                     (
                         "errors-devices.md#gpu-not-found",
@@ -182,8 +187,9 @@ TREE = (
         ),
     ),
     Question(
-        "Does it say that two things differ or must agree, or name a pytree?",
-        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator",
+        "Does it say that two things differ or must agree, or mention a pytree?",
+        r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator"
+        r"|cond_fun|scan got",
         (
             Cause(
                 "Shapes",
@@ -191,6 +197,7 @@ TREE = (
                     ("errors-arguments.md#incompatible-shapes", "Incompatible shapes for broadcasting"),
                     ("errors-arguments.md#contracting-dimensions", "contracting dimensions to have the same shape"),
                     ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
+                    ("errors-arguments.md#cannot-concatenate", "Cannot concatenate arrays"),
                     (
                         "errors-structures.md#vmap-sizes",
                         "vmap got inconsistent sizes for array axes to be mapped",
@@ -200,13 +207,18 @@ TREE = (
                 ),
             ),
             Cause(
-                "Rounds and branches",
+                "Loops and branches",
                 (
                     (
                         "errors-structures.md#scan-carry",
                         "carry input and carry output must have equal types",
                     ),
                     ("errors-structures.md#scan-pair", "scan body output must be a pair"),
+                    (
+                        "errors-structures.md#scan-length",
+                        "scan got no values to scan over and `length` not provided",
+                    ),
+                    ("errors-structures.md#cond-fun", "cond_fun must return a boolean scalar"),
                     ("errors-structures.md#cond-branches", "cond branches must have equal output types"),
                 ),
             ),
@@ -218,7 +230,7 @@ TREE = (
                 ),
             ),
             Cause(
-                "Structures",
+                "Pytrees and signatures",
                 (
                     ("errors-structures.md#pytree-structure", "pytree structure error"),
                     (
@@ -238,11 +250,11 @@ TREE = (
         ),
     ),
     Question(
-        "Does it name an argument, array, type, index, name or key?",
-        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large",
+        "Does it mention an argument, array, type, index, name or key?",
+        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large|sample",
         (
             Cause(
-                "Not an array",
+                "Something is not an array",
                 (
                     ("errors-arguments.md#list-refused", "requires ndarray or scalar arguments, got list"),
                     (
@@ -257,9 +269,13 @@ TREE = (
                 ),
             ),
             Cause(
-                "An array, not as in NumPy",
+                "Arrays behave differently in NumPy",
                 (
                     ("errors-arguments.md#arrays-immutable", "JAX arrays are immutable"),
+                    (
+                        "errors-arguments.md#at-assignment",
+                        "'_IndexUpdateHelper' object does not support item assignment",
+                    ),
                     (
                         "errors-arguments.md#non-tuple-index",
                         "Using a non-tuple sequence for multidimensional indexing",
@@ -275,18 +291,22 @@ TREE = (
                 ),
             ),
             Cause(
-                "A name that is not there",
+                "A name does not exist",
                 (
                     ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
+                    ("errors-arguments.md#array-attribute", "'ArrayImpl' object has no attribute"),
+                    ("errors-arguments.md#missing-argument", "missing 1 required positional argument"),
                     ("errors-arguments.md#invalid-argnames", "Jitted function has invalid argnames"),
                     ("errors-structures.md#debug-print", "KeyError in jax.debug.print"),
                 ),
             ),
             Cause(
-                "A random key",
+                "Random keys",
                 (
                     ("errors.md#KeyReuseError", "KeyReuseError"),
                     ("errors-arguments.md#key-dtype", "does not accept dtypes key"),
+                    ("errors-arguments.md#invalid-key-data", "JAX encountered invalid PRNG key data"),
+                    ("errors-arguments.md#larger-sample", "Cannot take a larger sample"),
                     ("errors-arguments.md#single-key", "accepts a single key"),
                 ),
             ),
@@ -296,7 +316,7 @@ TREE = (
 
 
 def answer(message: str) -> Question | None:
-    """The first question that a message answers with yes, if any."""
+    """The first question whose answer is yes for this message, if there is one."""
     return next((question for question in TREE if question.found(message)), None)
 
 
@@ -307,7 +327,7 @@ def entries(question: Question) -> Iterator[tuple[str, str]]:
 
 
 def as_markdown() -> str:
-    """The tree as nested lists of links, which a search should not find: it would find them before the entries."""
+    """The tree as nested lists of links. The search skips them, since it would find them before the entries."""
     lines = ["<div markdown data-search-exclude>\n"]
     for number, question in enumerate(TREE, 1):
         lines.append(f"{number}. **{question.text}**\n")
@@ -322,17 +342,22 @@ def draw(ax: "Axes") -> None:
     """Draw the questions below each other, each with its causes and how many entries they have."""
     y = 0.0
     for number, question in enumerate(TREE, 1):
-        bottom = y - 0.85 * len(question.causes)
-        ax.text(0, y, f"{number}  {question.text}", va="center", fontsize=10.5, fontweight="bold")
-        for row, cause in enumerate(question.causes, 1):
-            level = y - 0.85 * row
-            ax.plot([0.6, 0.6, 1.5], [y - 0.35, level, level], color="C0", lw=1.3)
-            ax.text(1.7, level, cause.title, va="center", fontsize=11)
+        text = textwrap.fill(question.text, 44)
+        ax.text(-0.3, y, f"{number}", va="top", fontsize=10.5, fontweight="bold")
+        ax.text(0.4, y, text, va="top", fontsize=10.5, fontweight="bold")
+        top = y - 0.85 * (text.count("\n") + 1)
+        for row, cause in enumerate(question.causes):
+            level = top - 0.45 - 0.85 * row
+            ax.plot([0.6, 0.6, 1.2], [top, level, level], color="C0", lw=1.3)
+            ax.text(1.4, level, cause.title, va="center", fontsize=10.5)
             count = len(cause.entries)
-            ax.plot([9.6 + 0.45 * n for n in range(count)], [level] * count, "o", color="C0", ms=6)
-        y = bottom - 1.15
-        ax.annotate("", (0.15, y + 0.35), (0.15, bottom - 0.15), arrowprops={"arrowstyle": "->", "color": "C1"})
-        ax.text(0.4, (y + bottom) / 2 + 0.1, "no", va="center", fontsize=10, color="C1")
-    ax.text(0, y, "Paste the message into the search", va="center", fontsize=10.5, fontweight="bold")
-    ax.set(xlim=(-0.1, 13), ylim=(y - 0.5, 0.6))
+            ax.plot([9.3 + 0.42 * n for n in range(count)], [level] * count, "o", color="C0", ms=5)
+        bottom = top - 0.45 - 0.85 * (len(question.causes) - 1)
+        y = bottom - 1.35
+        ax.annotate("", (0, y + 0.1), (0, top), arrowprops={"arrowstyle": "->", "color": "C1"})
+        ax.text(0.3, y + 0.55, "no", va="center", fontsize=10.5, color="C1")
+    ax.text(-0.3, y, "Paste the message into the search", va="top", fontsize=10.5, fontweight="bold")
+    ax.plot([], [], "o", color="C0", ms=5, label="an entry of the error dictionary")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, 0), borderaxespad=0, fontsize=10.5)
+    ax.set(xlim=(-0.4, 12.4), ylim=(y - 0.9, 0.3))
     ax.axis("off")

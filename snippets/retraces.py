@@ -1,4 +1,4 @@
-"""Ways to call a jitted function, each run a few times, and which of the calls traced or compiled."""
+"""Ways to call a jitted function: each one runs a few times, and a counter shows which calls trace or compile."""
 
 import dataclasses
 import html
@@ -7,6 +7,7 @@ import logging
 import re
 import textwrap
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -54,7 +55,7 @@ MEANING = {"●": "traced and compiled", "◐": "compiled only", "·": "reused"}
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """A way to call: what is run for each of the calls, as code and as text."""
+    """A way to call a function: the code that runs for each call, and what the page says about it."""
 
     name: str
     title: str
@@ -63,19 +64,19 @@ class Way:
 
     @property
     def anchor(self) -> str:
-        """What a link to the row ends with."""
+        """The fragment of a link to the row."""
         return self.name.replace("_", "-")
 
     @property
     def code(self) -> str:
-        """The body of the function that is run."""
+        """The body of the function that runs."""
         source = inspect.getsource(self.run)
         return re.sub(r"\n\n+", "\n", textwrap.dedent(source[source.index(":\n") + 2 :]).strip())
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What the calls of a way cost, and why, in JAX's words."""
+    """What each call of a way cost, and the reason that JAX logs."""
 
     way: Way
     marks: str
@@ -83,7 +84,7 @@ class Report:
 
     @property
     def traced(self) -> int:
-        """How many of the calls traced."""
+        """How many calls traced."""
         return self.marks.count("●")
 
 
@@ -91,7 +92,7 @@ WAYS: dict[str, list[Way]] = {}
 
 
 def way(group: str, title: str, do: str = "") -> Callable[[Callable[[Calls], None]], None]:
-    """Adds the function below to a group; what to do about its cost, in Markdown-free words, is optional."""
+    """Add the decorated function to a group, with an optional remark in HTML on what to do about its cost."""
 
     def keep(run: Callable[[Calls], None]) -> None:
         WAYS.setdefault(group, []).append(Way(run.__name__, title, do, run))
@@ -99,7 +100,7 @@ def way(group: str, title: str, do: str = "") -> Callable[[Callable[[Calls], Non
     return keep
 
 
-# What the ways have in common. No call changes it, so that they can be run in any order.
+# Shared by all ways. No call changes any of it, so the ways can run in any order.
 # --8<-- [start:setup]
 x, y = jnp.ones(3), jnp.arange(3.0)
 step = jax.jit(add)
@@ -162,6 +163,16 @@ def from_global(a: jax.Array) -> jax.Array:
     return add(a, config["scale"])
 
 
+@partial(jax.jit, static_argnames="scale")
+def in_tuple(a: jax.Array, scale: tuple[float]) -> jax.Array:
+    return add(a, a, scale[0])
+
+
+@jax.jit
+def drawn(a: jax.Array) -> jax.Array:
+    return add(a, jax.random.normal(jax.random.key(0), a.shape))
+
+
 # --- the function is new ---------------------------------------------------------------------------------------------
 
 
@@ -187,7 +198,7 @@ def inner_def(calls: Calls) -> None:
         jax.jit(inner)(x)
 
 
-@way("function", "A partial made in the loop", "Use one of the three ways below.")
+@way("function", "A partial made in the loop", "Use one of the next three ways instead.")
 def new_partial(calls: Calls) -> None:
     for _ in calls:
         jax.jit(partial(add, scale=2.0))(x, y)
@@ -212,26 +223,30 @@ def partial_as_argument(calls: Calls) -> None:
         call(jax.tree_util.Partial(add, scale=float(i)), x, y)
 
 
-@way("function", "Equal callable objects", "Equality is not asked, identity is. Make one object.")
+@way("function", "Equal callable objects", "JAX compares identity, not equality. Make one object and keep it.")
 def equal_callables(calls: Calls) -> None:
     for _ in calls:
         jax.jit(Frozen(2.0))(x, y)
 
 
-@way("function", "A method of one object", "<code>plain.method</code> is a new object at each access. Keep one.")
+@way(
+    "function",
+    "A method of one object",
+    "Each access to <code>plain.method</code> makes a new object. Keep the jitted function.",
+)
 def bound_method(calls: Calls) -> None:
     for _ in calls:
         jax.jit(plain.method)(x, y)
 
 
-@way("function", "jit(vmap(f)) in the loop", "Keep the result of <code>jax.jit</code>.")
+@way("function", "jit(vmap(f)) in the loop", "Call <code>jax.jit</code> once and keep its result.")
 def new_vmap(calls: Calls) -> None:
     rows = np.ones((2, 3), np.float32)
     for _ in calls:
         jax.jit(jax.vmap(add))(rows, rows)
 
 
-@way("function", "jit(grad(f)) in the loop", "Keep the result of <code>jax.jit</code>.")
+@way("function", "jit(grad(f)) in the loop", "Call <code>jax.jit</code> once and keep its result.")
 def new_grad(calls: Calls) -> None:
     for _ in calls:
         jax.jit(jax.grad(loss))(x)
@@ -250,14 +265,14 @@ def grad_of_jitted(calls: Calls) -> None:
         jax.grad(jitted_loss)(x)
 
 
-@way("function", "The caches cleared", "Only for tests and measurements.")
+@way("function", "The caches cleared before each call", "Clear them in tests and measurements only.")
 def cleared(calls: Calls) -> None:
     for _ in calls:
         jax.clear_caches()
         step(x, y)
 
 
-@way("function", "From several threads")
+@way("function", "Calls from several threads")
 def threads(calls: Calls) -> None:
     for _ in calls:
         thread = threading.Thread(target=step, args=(x, y))
@@ -268,7 +283,7 @@ def threads(calls: Calls) -> None:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 
-@way("values", "Other numbers in an array")
+@way("values", "Other values in an array")
 def other_values(calls: Calls) -> None:
     for i in calls:
         step(np.full(3, i, np.float32), y)
@@ -280,25 +295,29 @@ def other_floats(calls: Calls) -> None:
         step(x, 0.1 * i)
 
 
-@way("values", "Float, int, bool", "Convert first: <code>float(rate)</code>.")
+@way("values", "A float, an int, a bool", "Convert before the call: <code>float(rate)</code>.")
 def number_types(calls: Calls) -> None:
     for i in calls:
         step(x, [1.0, 1, True][i % 3])
 
 
-@way("values", "Python float, NumPy float, array", "Choose one; a Python number is weakly typed, the others are not.")
+@way("values", "A Python float, a NumPy float, an array", "Choose one. Only the Python float is weakly typed.")
 def weak_types(calls: Calls) -> None:
     for i in calls:
         step(x, [1.0, np.float32(1), jnp.float32(1)][i % 3])
 
 
-@way("values", "float64 from NumPy, float32, JAX array")
+@way("values", "NumPy float64, NumPy float32, a JAX array")
 def numpy_or_jax(calls: Calls) -> None:
     for i in calls:
         step([np.ones(3), np.ones(3, np.float32), x][i % 3], y)
 
 
-@way("values", "A global that changes", "It costs nothing because it is not seen. Pass it as an argument.")
+@way(
+    "values",
+    "A global that changes",
+    "This costs nothing because JAX never sees the new value. Pass it as an argument.",
+)
 def changed_global(calls: Calls) -> None:
     for i in calls:
         config["scale"] = float(i)
@@ -308,52 +327,54 @@ def changed_global(calls: Calls) -> None:
 # --- shapes and dtypes -----------------------------------------------------------------------------------------------
 
 
-@way("shapes", "One element more each time", "Pad to few sizes and mask.")
+@way("shapes", "One more element each time", "Pad to a few sizes and use a mask.")
 def growing(calls: Calls) -> None:
     for i in calls:
         step(np.ones(i + 1, np.float32), 1.0)
 
 
-@way("shapes", "The same, padded to eight")
+@way("shapes", "One more element each time, padded to eight")
 def padded(calls: Calls) -> None:
     for i in calls:
         step(np.pad(np.ones(i + 1, np.float32), (0, 7 - i)), 1.0)
 
 
-@way("shapes", "A short last batch", "One program more, once. Pad or drop it where compiling is slow.")
+@way(
+    "shapes", "A short last batch", "This costs one more program, once. Pad or drop the last batch if that is too slow."
+)
 def short_batch(calls: Calls) -> None:
     for i in calls:
         step(np.ones(64 if i < 3 else 10, np.float32), 1.0)
 
 
-@way("shapes", "float16 and float32 in turn", "Cast at the border of the program.")
+@way("shapes", "float16 and float32 in turn", "Convert to one dtype before the call.")
 def dtypes(calls: Calls) -> None:
     for i in calls:
         step(np.ones(3, [np.float16, np.float32][i % 2]), y)
 
 
-@way("shapes", "A carry that starts as the int 0", "Start with the type that comes back: <code>0.0</code>.")
+@way("shapes", "A carry that starts as the int 0", "Start with the type that the step returns: <code>0.0</code>.")
 def int_carry(calls: Calls) -> None:
     state = 0
     for _ in calls:
         state = step(state, 1)
 
 
-@way("shapes", "A carry that starts as 0.0, with a Python number")
+@way("shapes", "A carry that starts as 0.0 and meets a Python number")
 def float_carry(calls: Calls) -> None:
     state = 0.0
     for _ in calls:
         state = step(state, 1)
 
 
-@way("shapes", "A carry that starts as 0.0, with an array", "Start with an array: <code>jnp.float32(0)</code>.")
+@way("shapes", "A carry that starts as 0.0 and meets an array", "Start with an array: <code>jnp.float32(0)</code>.")
 def weak_carry(calls: Calls) -> None:
     state = 0.0
     for _ in calls:
         state = step(state, np.float32(1))
 
 
-@way("shapes", "A bfloat16 carry that meets float32", "Cast the result back inside the step.")
+@way("shapes", "A bfloat16 carry that meets float32", "Convert the result back inside the step.")
 def widened_carry(calls: Calls) -> None:
     state = jnp.zeros(3, jnp.bfloat16)
     for _ in calls:
@@ -363,19 +384,19 @@ def widened_carry(calls: Calls) -> None:
 # --- structure -------------------------------------------------------------------------------------------------------
 
 
-@way("structure", "By position and by name", "Call it one way everywhere.")
+@way("structure", "By position and by name", "Pass it the same way everywhere.")
 def position_or_name(calls: Calls) -> None:
     for i in calls:
         step(x, y) if i % 2 else step(x, b=y)
 
 
-@way("structure", "A default left out and given", "Call it one way everywhere.")
+@way("structure", "A default left out and passed", "Pass it everywhere or nowhere.")
 def default_given(calls: Calls) -> None:
     for i in calls:
         step(x, y) if i % 2 else step(x, y, 1.0)
 
 
-@way("structure", "Names in another order")
+@way("structure", "Keyword arguments in another order")
 def name_order(calls: Calls) -> None:
     for i in calls:
         step(a=x, b=y) if i % 2 else step(b=y, a=x)
@@ -385,6 +406,12 @@ def name_order(calls: Calls) -> None:
 def dict_order(calls: Calls) -> None:
     for i in calls:
         total({"a": x, "b": y} if i % 2 else {"b": y, "a": x})
+
+
+@way("structure", "An OrderedDict filled in another order", "Here the order counts. Use a plain <code>dict</code>.")
+def ordered_dict(calls: Calls) -> None:
+    for i in calls:
+        total(OrderedDict(a=x, b=y) if i % 2 else OrderedDict(b=y, a=x))
 
 
 @way("structure", "A dict that gains a key", "Create all keys at the start.")
@@ -409,13 +436,17 @@ def list_or_tuple(calls: Calls) -> None:
         total([x, y] if i % 2 else (x, y))
 
 
-@way("structure", "None and an array", "Two kinds, two programs: often what you want.")
+@way("structure", "None and an array", "The two programs differ, which is often what you want.")
 def none_or_array(calls: Calls) -> None:
     for i in calls:
         total((x, y if i % 2 else None))
 
 
-@way("structure", "A dataclass with a static field, three values", "Make the field an array leaf if it changes often.")
+@way(
+    "structure",
+    "A dataclass whose static field takes three values",
+    "If the field changes often, make it an array instead.",
+)
 def static_field(calls: Calls) -> None:
     for i in calls:
         total(Layer(x, scale=float(i % 3)))
@@ -424,31 +455,31 @@ def static_field(calls: Calls) -> None:
 # --- static arguments ------------------------------------------------------------------------------------------------
 
 
-@way("static", "Three static values in turn", "Make it an ordinary argument if it takes many values.")
+@way("static", "Three static values in turn", "If there are many values, make it a traced argument.")
 def static_values(calls: Calls) -> None:
     for i in calls:
         choose(x, y, scale=i % 3)
 
 
-@way("static", "1, 1.0 and True", "Equal is not enough, the type counts. Convert first.")
+@way("static", "Static 1, 1.0 and True", "They are equal, but the type counts too. Convert before the call.")
 def static_types(calls: Calls) -> None:
     for i in calls:
         choose(x, y, scale=[1, 1.0, True][i % 3])
 
 
-@way("static", "A static default left out and given", "Call it one way everywhere.")
+@way("static", "A static default left out and passed", "Pass it everywhere or nowhere.")
 def static_default(calls: Calls) -> None:
     for i in calls:
         choose(x, y) if i % 2 else choose(x, y, scale=1.0)
 
 
-@way("static", "A static NaN", "NaN equals nothing, itself included. Use <code>None</code> as the mark.")
+@way("static", "A static NaN", "NaN is not equal to itself. Use <code>None</code> instead.")
 def static_nan(calls: Calls) -> None:
     for _ in calls:
         choose(x, y, scale=float("nan"))
 
 
-@way("static", "A new options object each time", "Make one, or give the class equality and a hash.")
+@way("static", "A new options object each time", "Keep one object, or give its class equality and a hash.")
 def static_plain(calls: Calls) -> None:
     for _ in calls:
         configured(x, Plain())
@@ -460,23 +491,29 @@ def static_frozen(calls: Calls) -> None:
         configured(x, Frozen(2.0))
 
 
+@way("static", "Static (2,) and (2.0,)", "They are equal, so the second value silently gets the program of the first.")
+def static_tuples(calls: Calls) -> None:
+    for i in calls:
+        in_tuple(x, scale=[(2,), (2.0,)][i % 2])
+
+
 # --- devices and settings --------------------------------------------------------------------------------------------
 
 
-@way("settings", "Put on the default device, and not", "Place data once, in one way.")
+@way("settings", "With device_put on a device, and without", "Place the data once, and in one way.")
 def committed(calls: Calls) -> None:
     for i in calls:
         step(jax.device_put(x, device) if i % 2 else x, y)
 
 
-@way("settings", "With a sharding, and without", "Place data once, in one way.")
+@way("settings", "With a sharding, and without", "Place the data once, and in one way.")
 def sharded(calls: Calls) -> None:
     sharding = NamedSharding(mesh, PartitionSpec("data"))
     for i in calls:
         step(jax.device_put(x, sharding) if i % 2 else x, y)
 
 
-@way("settings", "Inside and outside of set_mesh", "Set the mesh once, before the first call.")
+@way("settings", "Inside and outside set_mesh", "Set the mesh once, before the first call.")
 def under_mesh(calls: Calls) -> None:
     for i in calls:
         if i % 2:
@@ -500,11 +537,25 @@ def under_x64(calls: Calls) -> None:
             step(x, y)
 
 
-@way("settings", "Matmul precision in turn", "Write <code>precision=</code> at the product that needs it.")
+@way("settings", "Matmul precision in turn", "Pass <code>precision=</code> to the product that needs it.")
 def under_precision(calls: Calls) -> None:
     for i in calls:
         with jax.default_matmul_precision(["float32", "bfloat16"][i % 2]):
             step(x, y)
+
+
+@way("settings", "numpy_rank_promotion in turn", "Choose once, at the top of the program.")
+def under_promotion(calls: Calls) -> None:
+    for i in calls:
+        with jax.numpy_rank_promotion("raise" if i % 2 else "allow"):
+            step(x, y)
+
+
+@way("settings", "default_prng_impl in turn", "The key is made while tracing, so both settings draw the same numbers.")
+def under_prng(calls: Calls) -> None:
+    for i in calls:
+        with jax.default_prng_impl("rbg" if i % 2 else "threefry2x32"):
+            drawn(x)
 
 
 @way("settings", "debug_nans in turn")
@@ -514,16 +565,16 @@ def under_nans(calls: Calls) -> None:
             step(x, y)
 
 
-# --- inside of other programs ----------------------------------------------------------------------------------------
+# --- loops and nested calls ----------------------------------------------------------------------------------------
 
 
-@way("loops", "scan outside of jit with a lambda", "Define the body once, or jit what is around the loop.")
+@way("loops", "scan outside jit, with a lambda", "Define the body once, or jit the function around the loop.")
 def scan_lambda(calls: Calls) -> None:
     for _ in calls:
         jax.lax.scan(lambda carry, _: (add(carry, 1.0), None), x, length=4)
 
 
-@way("loops", "scan outside of jit, other lengths", "The body is traced once; the loop is compiled per length.")
+@way("loops", "scan outside jit, with other lengths", "JAX traces the body once and compiles the loop for each length.")
 def scan_lengths(calls: Calls) -> None:
     def body(carry: jax.Array, _: None) -> tuple[jax.Array, None]:
         return add(carry, 1.0), None
@@ -532,7 +583,16 @@ def scan_lengths(calls: Calls) -> None:
         jax.lax.scan(body, x, length=i + 1)
 
 
-@way("loops", "One jitted function, many times in a program")
+@way("loops", "lax.map outside jit", "Jit the function around it.")
+def map_outside(calls: Calls) -> None:
+    def body(a: jax.Array) -> jax.Array:
+        return add(a, 1.0)
+
+    for _ in calls:
+        jax.lax.map(body, x)
+
+
+@way("loops", "A jitted function called many times in another")
 def nested(calls: Calls) -> None:
     @jax.jit
     def program(a: jax.Array) -> jax.Array:
@@ -543,7 +603,7 @@ def nested(calls: Calls) -> None:
     program(x)
 
 
-@way("loops", "The same with a new partial each time", "Jit the outer function only.")
+@way("loops", "A jitted partial made at each call in another", "Jit the outer function only.")
 def nested_partial(calls: Calls) -> None:
     @jax.jit
     def program(a: jax.Array) -> jax.Array:
@@ -572,7 +632,7 @@ def lowered_again(calls: Calls) -> None:
 
 
 class _Heard(logging.Handler):
-    """Keeps what JAX logs."""
+    """A handler that keeps what JAX logs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -583,7 +643,7 @@ class _Heard(logging.Handler):
 
 
 def reason(messages: list[str]) -> str:
-    """The last explanation of a cache miss among messages, without places, addresses and what all of them say."""
+    """The last explanation of a cache miss among the messages, without locations, addresses and boilerplate."""
     found = [text for text in messages if "CACHE MISS" in text]
     if not found:
         return ""
@@ -601,7 +661,7 @@ def reason(messages: list[str]) -> str:
 
 
 def count(way: Way) -> Report:
-    """Runs a way from empty caches."""
+    """Run a way, starting with empty caches."""
     marks: list[str] = []
     heard, logger = _Heard(), logging.getLogger("jax")
     jax.clear_caches()
@@ -619,7 +679,7 @@ def count(way: Way) -> Report:
 
 
 def _rest(first: int, calls: Iterator[int], heard: _Heard) -> Iterator[int]:
-    """All calls; what is heard at the first one, which always traces, is forgotten."""
+    """Yield all calls. Forget what was logged at the first one, which always traces."""
     yield first
     for number in calls:
         if number == 1:
@@ -628,12 +688,25 @@ def _rest(first: int, calls: Iterator[int], heard: _Heard) -> Iterator[int]:
 
 
 def count_all() -> dict[str, list[Report]]:
-    """The report of each way, by group."""
+    """Run every way, and return the reports by group."""
     return {group: [count(way) for way in ways] for group, ways in WAYS.items()}
 
 
+def links(reports: list[Report]) -> str:
+    """An HTML list of the ways by what their four calls cost, each way linked to its row."""
+    every = [r for r in reports if r.traced == CALLS]
+    once = [r for r in reports if set(r.marks[1:]) == {"·"}]
+    some = [r for r in reports if r not in every and r not in once]
+    groups = {"Every call traces": every, "Some later calls trace or compile": some, "Only the first call traces": once}
+    items = ""
+    for label, members in groups.items():
+        linked = "; ".join(f'<a href="#{r.way.anchor}">{html.escape(r.way.title)}</a>' for r in members)
+        items += f"<li><strong>{label} ({len(members)}):</strong> {linked}</li>"
+    return f"<ul>{items}</ul>"
+
+
 def table(reports: list[Report]) -> str:
-    """A table with a row and an anchor for each way, as HTML."""
+    """An HTML table that has a row with an anchor for each way."""
     rows = "".join(map(_row, reports))
     head = f"<tr><th>{CALLS} calls</th><th>way</th></tr>"
     return f'<table class="live-ways"><thead>{head}</thead><tbody>{rows}</tbody></table>'

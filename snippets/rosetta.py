@@ -1,7 +1,7 @@
-"""The tables of "NumPy, PyTorch, JAX" and "PyTorch to JAX": runs the rows of `rosetta_rows`, compares, shows.
+"""The tables of "NumPy, PyTorch, JAX" and "PyTorch to JAX": runs the rows of `rosetta_rows`, compares and shows them.
 
-PyTorch is large, so a build does without it: ``python snippets/rosetta.py``, where it is installed, writes what it
-gives to ``rosetta_torch.json``. Where it is installed when a page runs, it must give the same again.
+PyTorch is large, so the site is built without it. Where it is installed, ``python snippets/rosetta.py`` writes its
+results to ``rosetta_torch.json``. If it is installed when a page runs, its results are compared with that record.
 """
 
 import ast
@@ -32,7 +32,7 @@ RECORD = Path(__file__).with_name("rosetta_torch.json")
 
 @dataclass(frozen=True)
 class Result:
-    """What code gave: numbers, texts and lists of them; the types of the arrays it had; how it is shown."""
+    """The result of a piece of code: numbers, texts and lists of them, the dtypes of its arrays, and the text shown."""
 
     value: Any = None
     dtypes: list[str] = field(default_factory=list)
@@ -51,10 +51,10 @@ class Row:
 
     title: str
     group: str
-    kind: str = "same"  # or "dtype", "differs": what is not the same
+    kind: str = "same"  # or "dtype", "differs": what differs
     why: str = ""
     code: dict[str, str] = field(default_factory=dict)
-    proofs: dict[str, str] = field(default_factory=dict)  # of what `why` says besides; run, not shown
+    proofs: dict[str, str] = field(default_factory=dict)  # of what else `why` says; run, not shown
     results: dict[str, Result] = field(default_factory=dict)
 
     @property
@@ -63,17 +63,17 @@ class Row:
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
     def check(self) -> None:
-        """That the results are equal, or differ in the way that the row says.
+        """Check that the results are equal, or differ in the way that the row says.
 
         Raises:
-            AssertionError: they are not.
+            AssertionError: they do not.
         """
         results = list(self.results.values())
         values = all(result.error == results[0].error and close(result.value, results[0].value) for result in results)
         dtypes = all(result.dtypes == results[0].dtypes for result in results)
         found = "differs" if not values else "dtype" if not dtypes else "same"
-        assert found == self.kind, f"{self.title}: said to be {self.kind!r}, is {found!r}: {self.results}"
-        assert self.why or found == "same", f"{self.title}: does not say why"
+        assert found == self.kind, f"{self.title}: marked {self.kind!r}, but the results are {found!r}: {self.results}"
+        assert self.why or found == "same", f"{self.title}: the row does not say why its results differ"
 
 
 def read_rows(text: str) -> list[Row]:
@@ -104,10 +104,10 @@ def read_rows(text: str) -> list[Row]:
 
 
 def run_rows(rows: list[Row], library: str) -> dict[str, Result]:
-    """What the rows that have this library give, by title; each starts from the names of the first.
+    """The results of the rows that have this library, by title. Each row starts from the names of the first.
 
     Raises:
-        AssertionError: the proof of a row does not hold.
+        AssertionError: the proof of a row fails.
     """
     names: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), warnings.catch_warnings():
@@ -120,15 +120,15 @@ def run_rows(rows: list[Row], library: str) -> dict[str, Result]:
                 results[row.title] = run_code(row.code[library], own)
                 exec(compile(row.proofs.get(library, ""), f"the proof of {row.title!r}", "exec"), own)
         again = run_code("x", names)
-    assert again == first, "a row changed x"
+    assert again == first, "a row changed x, from which all rows start"
     return results
 
 
 def run_code(code: str, names: dict[str, Any]) -> Result:
-    """Run code and give the value of its last line, None if that is no expression; or the error that it raised.
+    """Run code and return the value of its last line (None if that is not an expression), or the error it raised.
 
     Raises:
-        SyntaxError: the code cannot run anywhere: what it imports or names is not there.
+        SyntaxError: the code cannot run anywhere, because something it imports or names does not exist.
     """
     tree = ast.parse(code)
     last = tree.body[-1]
@@ -191,25 +191,34 @@ def close(one: Any, other: Any) -> bool:
 
 
 ARRAYS = ["Create", "Index", "Update", "Shape", "Types and devices", "Reduce", "Linear algebra"]
-TRAINING = ["Random numbers", "Derivatives", "Models and training", "Transform and compile", "Save"]
+TRAINING = [
+    "Random numbers",
+    "Derivatives",
+    "Models and training",
+    "Images and layers",
+    "Transform and compile",
+    "Save",
+]
 
 
 def table(groups: list[str]) -> list[Row]:
-    """The rows of some groups with their results, checked; before them the one from whose names all start.
+    """The rows of some groups with their checked results, after the row from whose names all of them start.
 
     Raises:
-        AssertionError: a row does not hold, or PyTorch's results are not those of the record.
+        AssertionError: a row is marked wrongly, or PyTorch's results differ from the record.
     """
     rows = read_rows(ROWS.read_text(encoding="utf-8"))
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     recorded = {title: Result(**result) for title, result in record["results"].items()}
-    assert torch_code(rows) == record["code"], "rosetta_torch.json is of other rows: python snippets/rosetta.py"
+    assert torch_code(rows) == record["code"], (
+        "rosetta_torch.json was made from different rows; run python snippets/rosetta.py where PyTorch is installed"
+    )
     rows = [row for row in rows if row.group in ["Begin", *groups]]
     if importlib.util.find_spec("torch"):
         for title, now in run_rows(rows, "torch").items():
             then = recorded[title]
             same = close(now.value, then.value) and (now.dtypes, now.error) == (then.dtypes, then.error)
-            assert same, f"PyTorch {version('torch')} gives {now} for {title!r}; {record['torch']} gave {then}"
+            assert same, f"{title!r}: PyTorch {version('torch')} returns {now}, {record['torch']} returned {then}"
     found = {"numpy": run_rows(rows, "numpy"), "torch": recorded, "jax": run_rows(rows, "jax")}
     for row in rows:
         row.results = {library: found[library][row.title] for library in LIBRARIES if library in row.code}
@@ -218,7 +227,7 @@ def table(groups: list[str]) -> list[Row]:
 
 
 def torch_code(rows: list[Row]) -> dict[str, str]:
-    """What the record is of: the code for PyTorch, with its proof."""
+    """The code that the record was made from: that for PyTorch, with its proofs."""
     return {
         row.title: "\n# proof\n".join(part for part in (row.code["torch"], row.proofs.get("torch")) if part)
         for row in rows
@@ -227,15 +236,15 @@ def torch_code(rows: list[Row]) -> dict[str, str]:
 
 
 def made_with() -> str:
-    """Which versions gave the results."""
+    """Which versions the results come from."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
-    live = f"{version('torch')} gave the same now" if importlib.util.find_spec("torch") else "not installed here"
-    torch = f"PyTorch {record['torch']}: recorded on {record['date']}, on a CPU with Python {record['python']}; {live}"
-    return f"NumPy {version('numpy')}: now\n{torch}\nJAX {version('jax')}: now"
+    live = f", and {version('torch')} agrees" if importlib.util.find_spec("torch") else ""
+    torch = f"PyTorch {record['torch']}: recorded on {record['date']}, on a CPU{live}"
+    return f"NumPy {version('numpy')} and JAX {version('jax')}: run just now\n{torch}"
 
 
 def write_record() -> None:
-    """Run the rows in PyTorch and write down what they give."""
+    """Run the rows in PyTorch and write their results to the record."""
     rows = read_rows(ROWS.read_text(encoding="utf-8"))
     record = {
         "torch": version("torch"),
@@ -247,7 +256,7 @@ def write_record() -> None:
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
-MARKS = {"same": "", "dtype": "Other types.", "differs": "Differs."}
+MARKS = {"same": "", "dtype": "Different types.", "differs": "Differs."}
 
 
 def as_html(rows: list[Row], group: str) -> str:

@@ -1,10 +1,10 @@
 """The rows of "NumPy, PyTorch, JAX" and "PyTorch to JAX": one task after another, in each library that has it.
 
-Data for `rosetta`: a line of ``# %%`` begins a row, a line with the name of a library its code, whose last line is
-an expression: the result. Results must be equal, types included. ``# dtype:`` says why only the types are not, and
-``# differs:`` why the values are not; then that must hold. After the code of a library, ``# proof`` begins lines that
-run and are not shown: assertions of what the remark says besides.
-Every row starts from the names of the first one.
+Data for `rosetta`. A ``# %%`` line begins a row, and a line with the name of a library begins that library's code. The
+last line of the code is an expression, whose value is the result. All results of a row must be equal, including their
+types, unless a ``# dtype:`` line says why the types differ or a ``# differs:`` line why the values differ; then they
+must differ in that way. After the code of a library, ``# proof`` begins lines that run but are not shown: assertions of
+whatever else the remark says. Every row starts from the names of the first one.
 """
 
 # ---- Begin
@@ -38,7 +38,7 @@ x
 # ---- Create
 
 # %% An array of integers
-# dtype: NumPy and PyTorch count with 64 bits. JAX uses 32 unless `jax_enable_x64` is set.
+# dtype: NumPy and PyTorch use 64-bit integers, JAX 32-bit ones unless `jax_enable_x64` is set.
 # numpy
 np.array([1, 2, 3])
 # torch
@@ -47,7 +47,7 @@ torch.tensor([1, 2, 3])
 jnp.array([1, 2, 3])
 
 # %% An array of floats
-# dtype: Python's floats have 64 bits, and only NumPy keeps them.
+# dtype: Python's floats have 64 bits. By default only NumPy keeps all of them.
 # numpy
 np.array([0.5, 1.5])
 # torch
@@ -82,7 +82,7 @@ torch.ones_like(m)
 jnp.ones_like(m)
 
 # %% A range
-# dtype: 64-bit integers, and in JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
 # numpy
 np.arange(2, 8, 2)
 # torch
@@ -109,7 +109,7 @@ torch.eye(2)
 jnp.eye(2)
 
 # %% One-hot
-# dtype: PyTorch gives integers.
+# dtype: PyTorch returns integers, the other two return floats.
 # numpy
 np.eye(3)[[0, 2]]
 # torch
@@ -118,7 +118,7 @@ F.one_hot(torch.tensor([0, 2]), 3)
 jax.nn.one_hot(jnp.array([0, 2]), 3)
 
 # %% A grid of coordinates
-# note: Unless told, NumPy and JAX take the other order, `"xy"`.
+# note: Without `indexing=`, NumPy and JAX use the other order, `"xy"`.
 # numpy
 np.meshgrid(x, x[:2], indexing="ij")[0]
 # proof
@@ -141,7 +141,7 @@ x.clone()
 x.copy()
 
 # %% From NumPy, which changes later
-# differs: `from_numpy` shares the memory, and so does NumPy's `asarray`. `jnp.array` copies.
+# differs: `torch.from_numpy` and `np.asarray` share the memory. `jnp.array` copies.
 # numpy
 a = np.zeros(2, np.float32)
 b = np.asarray(a)
@@ -159,7 +159,7 @@ a[0] = 9
 b
 
 # %% To NumPy
-# note: PyTorch shares the memory. What JAX gives is read-only.
+# note: PyTorch's result shares the tensor's memory. JAX's result is read-only.
 # torch
 x.numpy()
 # proof
@@ -173,7 +173,7 @@ y = np.asarray(x)
 assert error(lambda: y.__setitem__(0, 9)) == "ValueError"
 
 # %% A huge integer
-# differs: It does not fit into 32 bits, and JAX says so.
+# differs: The number does not fit into JAX's default int32, so JAX raises.
 # numpy
 np.array([2**31])
 # torch
@@ -200,7 +200,7 @@ m[:, 1:]
 m[:, 1:]
 
 # %% Reverse
-# note: PyTorch takes no negative steps.
+# note: PyTorch does not support negative steps.
 # numpy
 x[::-1]
 # torch
@@ -219,7 +219,7 @@ x[:, None]
 x[:, None]
 
 # %% By a mask
-# note: Not under `jax.jit`, where the shape of the result must be known: use `where`.
+# note: This fails under `jax.jit`, which must know the shape of the result. Use `jnp.where` there.
 # numpy
 x[x > 1]
 # torch
@@ -230,8 +230,8 @@ x[x > 1]
 f = jax.jit(lambda x: x[x > 1])
 assert error(lambda: f(x)) == "NonConcreteBooleanIndexError"
 
-# %% By a list of places
-# differs: JAX wants an array, as in the next row.
+# %% By a list of positions
+# differs: JAX does not accept a list as an index. Use an array, as in the next row.
 # numpy
 x[[2, 0]]
 # torch
@@ -239,7 +239,7 @@ x[[2, 0]]
 # jax
 x[[2, 0]]
 
-# %% By an array of places
+# %% By an array of positions
 # numpy
 x[np.array([2, 0])]
 # torch
@@ -247,7 +247,7 @@ x[torch.tensor([2, 0])]
 # jax
 x[jnp.array([2, 0])]
 
-# %% One place per row
+# %% One position per row
 # numpy
 i = np.array([[2], [0]])
 np.take_along_axis(m, i, axis=1)
@@ -259,7 +259,7 @@ i = jnp.array([[2], [0]])
 jnp.take_along_axis(m, i, axis=1)
 
 # %% Read out of bounds
-# differs: No exception can leave a compiled program, so JAX reads the nearest element. `.at[i].get(mode="fill", fill_value=…)` chooses.
+# differs: JAX does not raise; it reads the nearest element. With `.at[i].get(mode="fill", fill_value=…)` you choose the value.
 # numpy
 i = 10
 x[np.array([i])]
@@ -281,7 +281,7 @@ torch.where(x > 1, x, 0)
 jnp.where(x > 1, x, 0)
 
 # %% Where a condition holds
-# dtype: Places are 64-bit integers, and in JAX 32-bit ones. Under `jax.jit`, give `size=`.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones. Under `jax.jit`, pass `size=`.
 # numpy
 np.nonzero(x > 1)[0]
 # torch
@@ -297,7 +297,7 @@ assert f(x).tolist() == [0, 2]
 # ---- Update
 
 # %% Assign to an element
-# differs: A JAX array never changes.
+# differs: JAX arrays do not support assignment. The next row shows what to write.
 # numpy
 y = x.copy()
 y[0] = 9
@@ -312,7 +312,7 @@ y[0] = 9
 y
 
 # %% An array with one element changed
-# note: A copy, under `jax.jit` as well, unless you donate the old array.
+# note: JAX copies the array. Under `jax.jit`, an argument is copied too unless you donate it.
 # numpy
 y = x.copy()
 y[0] = 9
@@ -351,8 +351,8 @@ x.masked_fill(x > 1, 0)
 # jax
 jnp.where(x > 1, 0, x)
 
-# %% Add twice to the same place
-# differs: `+=` reads once and writes the last sum. `.at[].add` adds every time.
+# %% Add twice to the same position
+# differs: With `+=`, a repeated index counts once. `.at[].add` adds every time.
 # numpy
 y = np.zeros(2)
 y[[0, 0]] += 1
@@ -381,7 +381,7 @@ i = jnp.array([0, 0])
 y.at[i].add(1)
 
 # %% Write out of bounds
-# differs: JAX drops the update.
+# differs: NumPy and PyTorch raise. JAX silently drops the update.
 # numpy
 y = x.copy()
 y[10] = 9
@@ -394,7 +394,7 @@ y
 x.at[10].set(9)
 
 # %% Change a slice, look at the whole
-# differs: A slice is a view in NumPy and PyTorch. In JAX it is an array of its own.
+# differs: In NumPy and PyTorch a slice is a view. In JAX it is an array of its own.
 # numpy
 y = x.copy()
 v = y[:2]
@@ -412,7 +412,7 @@ v = v.at[0].set(9)
 y
 
 # %% `+=` on a second name
-# differs: In JAX `a += 1` makes a new array and gives it the name `a`.
+# differs: In JAX, `a += 1` makes a new array and binds the name `a` to it.
 # numpy
 y = x.copy()
 a = y
@@ -429,8 +429,8 @@ a = y
 a += 1
 y
 
-# %% A mutable array all the same
-# note: A reference of JAX is read and written with `[...]`, also under `jax.jit`.
+# %% A mutable array
+# note: A JAX ref is read and written with `[...]`, also under `jax.jit`.
 # numpy
 y = x.copy()
 y[0] = 9
@@ -469,7 +469,7 @@ m.numel()
 m.size
 
 # %% What `size` is
-# differs: In PyTorch it is a method, and it gives the shape.
+# differs: In PyTorch, `size` is a method that returns the shape.
 # numpy
 m.size
 # torch
@@ -510,7 +510,7 @@ torch.zeros(2, 3, 4).permute(2, 0, 1).shape
 jnp.zeros((2, 3, 4)).transpose(2, 0, 1).shape
 
 # %% `transpose(0, 1)` of three axes
-# differs: PyTorch swaps two axes. In NumPy and JAX you list all of them, or call `swapaxes`.
+# differs: PyTorch swaps the two axes. NumPy and JAX expect a list of all axes; `swapaxes(0, 1)` swaps two.
 # numpy
 np.zeros((2, 3, 4)).transpose(0, 1).shape
 # torch
@@ -554,7 +554,7 @@ torch.tensor_split(m, 3, dim=1)[2]
 jnp.split(m, 3, axis=1)[2]
 
 # %% What the number in `split` means
-# differs: The number of pieces, and in PyTorch the size of each.
+# differs: In NumPy and JAX it is the number of pieces, in PyTorch the size of each piece.
 # numpy
 [len(p) for p in np.split(np.zeros(6), 2)]
 # torch
@@ -579,7 +579,7 @@ x.tile(2)
 jnp.tile(x, 2)
 
 # %% The method `repeat`
-# differs: PyTorch's repeats the whole.
+# differs: PyTorch's method repeats the whole tensor, as `tile` does.
 # numpy
 x.repeat(2)
 # torch
@@ -620,7 +620,7 @@ x.expand(2, 3)
 jnp.broadcast_to(x, (2, 3))
 
 # %% Shapes that do not fit
-# differs: The rule is one; the class of the error is not.
+# differs: All three raise, but the class of the error differs.
 # numpy
 m + np.ones(2)
 # torch
@@ -639,7 +639,7 @@ x.to(torch.int32)
 x.astype(jnp.int32)
 
 # %% int32 plus float32
-# dtype: NumPy looks for a type that holds both exactly. PyTorch and JAX keep the float.
+# dtype: NumPy chooses float64, which holds both exactly. PyTorch and JAX keep float32.
 # numpy
 np.ones(2, np.int32) + np.ones(2, np.float32)
 # torch
@@ -649,7 +649,7 @@ i + torch.ones(2)
 jnp.ones(2, jnp.int32) + jnp.ones(2)
 
 # %% float16 times a Python float
-# note: In all three a Python number takes the type of the array.
+# note: In all three, the Python float adopts the array's float type.
 # numpy
 np.ones(2, np.float16) * 2.5
 # torch
@@ -658,7 +658,7 @@ torch.ones(2, dtype=torch.float16) * 2.5
 jnp.ones(2, jnp.float16) * 2.5
 
 # %% float16 times a float32 scalar
-# dtype: PyTorch lets an array win over a scalar array. NumPy and JAX look at the types only.
+# dtype: In PyTorch the array's float type wins over that of a zero-dimensional tensor. NumPy and JAX take the wider type.
 # numpy
 np.ones(2, np.float16) * np.float32(2.5)
 # torch
@@ -668,7 +668,7 @@ h * torch.tensor(2.5)
 jnp.ones(2, jnp.float16) * jnp.float32(2.5)
 
 # %% Divide integers
-# dtype: Always floats: of 64 bits in NumPy.
+# dtype: The result is float64 in NumPy and float32 in PyTorch and JAX.
 # numpy
 np.array([7, -7]) / 2
 # torch
@@ -677,7 +677,7 @@ torch.tensor([7, -7]) / 2
 jnp.array([7, -7]) / 2
 
 # %% Divide integers, round down
-# dtype: 64-bit integers, and in JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
 # numpy
 np.array([7, -7]) // 2
 # torch
@@ -686,7 +686,7 @@ torch.tensor([7, -7]) // 2
 jnp.array([7, -7]) // 2
 
 # %% Divide integers by zero
-# differs: NumPy warns and gives 0. JAX gives a number that means nothing, without a word.
+# differs: PyTorch raises, NumPy warns and returns 0, and JAX silently returns a meaningless number.
 # numpy
 with np.errstate(divide="ignore"):
     y = np.array([7]) // np.array([0])
@@ -700,7 +700,7 @@ torch.tensor([7]) // torch.tensor([0])
 jnp.array([7]) // jnp.array([0])
 
 # %% Too large for the type
-# note: Integers in arrays wrap around everywhere, in silence.
+# note: The result wraps around silently in all three.
 # numpy
 y = np.array([250], np.uint8)
 y + y
@@ -712,7 +712,7 @@ y = jnp.array([250], jnp.uint8)
 y + y
 
 # %% The largest float times ten
-# differs: NumPy's floats are wider by default. Here is the price of float32.
+# differs: NumPy's default float64 has room for the result. float32 overflows to infinity.
 # numpy
 np.array([3e38]) * 10
 # torch
@@ -727,7 +727,7 @@ x.to("cpu")
 jax.device_put(x, jax.devices("cpu")[0])
 
 # %% A list where an array is expected
-# differs: NumPy converts. PyTorch and JAX want you to do it.
+# differs: NumPy converts the list. PyTorch and JAX leave that to you.
 # numpy
 np.sum([1, 2])
 # torch
@@ -736,7 +736,7 @@ torch.sum([1, 2])
 jnp.sum([1, 2])
 
 # %% The truth of an array
-# differs: All three refuse; the class of the error is not the same.
+# differs: All three raise, but the class of the error differs.
 # numpy
 bool(x)
 # torch
@@ -763,7 +763,7 @@ m.mean(dim=1, keepdim=True)
 m.mean(axis=1, keepdims=True)
 
 # %% Sum small integers
-# dtype: All widen, each its own way. The sum of bytes is no byte.
+# dtype: All three use a wider type for the sum, each a different one.
 # numpy
 np.array([200, 200], np.uint8).sum()
 # torch
@@ -773,7 +773,7 @@ y.to(torch.uint8).sum()
 jnp.array([200, 200], jnp.uint8).sum()
 
 # %% Mean of integers
-# differs: PyTorch wants floats.
+# differs: PyTorch does not average integers.
 # numpy
 np.array([1, 2]).mean()
 # torch
@@ -782,7 +782,7 @@ torch.tensor([1, 2]).mean()
 jnp.array([1, 2]).mean()
 
 # %% Standard deviation
-# differs: PyTorch divides by n - 1 unless told otherwise, NumPy and JAX by n.
+# differs: By default PyTorch divides by n - 1, NumPy and JAX by n.
 # numpy
 x.std()
 # torch
@@ -807,7 +807,7 @@ m.amax(dim=1)
 m.max(axis=1)
 
 # %% What `max` with an axis returns
-# differs: In PyTorch a pair: the values, and where they are.
+# differs: PyTorch returns a pair: the values and their indices.
 # numpy
 m.max(1)
 # torch
@@ -816,7 +816,7 @@ m.max(1)
 m.max(1)
 
 # %% Where the largest is
-# dtype: 64-bit integers, and in JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
 # numpy
 m.argmax(axis=1)
 # torch
@@ -825,7 +825,7 @@ m.argmax(dim=1)
 m.argmax(axis=1)
 
 # %% Median of an even number
-# differs: NumPy and JAX average the two in the middle. PyTorch takes the lower one.
+# differs: NumPy and JAX average the two middle elements. PyTorch takes the lower one.
 # numpy
 np.median(np.array([1.0, 2, 3, 10]))
 # torch
@@ -842,7 +842,7 @@ x.cumsum(0)
 x.cumsum()
 
 # %% Sort
-# note: PyTorch gives the places as well.
+# note: PyTorch returns the indices as well.
 # numpy
 np.sort(x)
 # torch
@@ -851,7 +851,7 @@ torch.sort(x).values
 jnp.sort(x)
 
 # %% What `x.sort()` returns
-# differs: NumPy sorts in place and returns nothing.
+# differs: NumPy sorts in place and returns `None`. PyTorch returns values and indices, JAX a sorted copy.
 # numpy
 x.copy().sort()
 # torch
@@ -868,7 +868,7 @@ torch.topk(x, 2).values
 jax.lax.top_k(x, 2)[0]
 
 # %% Distinct values
-# note: Not under `jax.jit` without `size=`.
+# note: Under `jax.jit`, pass `size=`.
 # numpy
 np.unique(np.array([2.0, 1, 2], np.float32))
 # torch
@@ -961,7 +961,7 @@ a = jnp.array([[2.0, 0], [1, 4]])
 jnp.linalg.solve(a, x[:2])
 
 # %% Solve a singular system
-# differs: JAX cannot raise from a compiled program. Ask `isfinite`.
+# differs: NumPy and PyTorch raise. JAX returns numbers that are not finite, so check the result.
 # numpy
 a = np.zeros((2, 2), np.float32)
 np.linalg.solve(a, x[:2])
@@ -973,7 +973,7 @@ a = jnp.zeros((2, 2))
 jnp.isfinite(jnp.linalg.solve(a, x[:2]))
 
 # %% Cholesky of what has none
-# differs: JAX answers NaN.
+# differs: NumPy and PyTorch raise. JAX returns NaN.
 # numpy
 np.linalg.cholesky(-np.eye(2))
 # torch
@@ -998,7 +998,7 @@ torch.linalg.svdvals(m)
 jnp.linalg.svd(m, compute_uv=False)
 
 # %% Convolve
-# differs: `conv1d` does not flip the kernel. (`jax.lax.conv` does not either.)
+# differs: `convolve` flips the kernel. `conv1d` does not, and neither does `jax.lax.conv`.
 # numpy
 np.convolve(x, [1, 0.5], "valid")
 # torch
@@ -1013,7 +1013,7 @@ assert y[0, 0].tolist() == [3.5, 2]
 # ---- Random numbers
 
 # %% Three normal numbers
-# differs: Each has its own generator, and JAX no hidden state: you pass a key.
+# differs: Each library has its own generator. JAX keeps no hidden state; you pass a key.
 # numpy
 rng = np.random.default_rng(0)
 rng.normal(size=3)
@@ -1025,7 +1025,7 @@ key = jax.random.key(0)
 jax.random.normal(key, 3)
 
 # %% Draw twice, compare
-# differs: The same key gives the same numbers.
+# differs: NumPy and PyTorch advance a generator. In JAX the same key gives the same numbers.
 # numpy
 rng = np.random.default_rng(0)
 a, b = rng.normal(), rng.normal()
@@ -1036,10 +1036,9 @@ a = torch.randn(1, generator=g)
 b = torch.randn(1, generator=g)
 bool(a == b)
 # jax
-with jax.debug_key_reuse(False):
-    key = jax.random.key(0)
-    a = jax.random.normal(key)
-    b = jax.random.normal(key)
+key = jax.random.key(0)
+a = jax.random.normal(key)
+b = jax.random.normal(key)
 bool(a == b)
 
 # %% Draw two different numbers
@@ -1060,7 +1059,7 @@ b = jax.random.normal(b_key)
 bool(a == b)
 
 # %% Integers below ten
-# dtype: 64-bit integers, and in JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
 # numpy
 rng = np.random.default_rng(0)
 y = rng.integers(0, 10, 1000)
@@ -1075,7 +1074,7 @@ y = jax.random.randint(key, 1000, 0, 10)
 y.min(), y.max()
 
 # %% A permutation
-# dtype: 64-bit integers, and in JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
 # numpy
 rng = np.random.default_rng(0)
 np.sort(rng.permutation(5))
@@ -1154,7 +1153,7 @@ assert not y.requires_grad
 x * 2
 
 # %% The gradient of a vector
-# differs: Both want a scalar; the class of the error is not the same.
+# differs: Both require a scalar, but the class of the error differs.
 # torch
 w = x.clone().requires_grad_()
 (w**2).backward()
@@ -1162,7 +1161,7 @@ w = x.clone().requires_grad_()
 jax.grad(lambda w: w**2)(x)
 
 # %% With respect to an integer
-# differs: Both want floats; the class of the error is not the same.
+# differs: Both refuse integers, but the class of the error differs.
 # torch
 torch.tensor(3, requires_grad=True)
 # jax
@@ -1207,7 +1206,7 @@ torch.autograd.grad(g, w)[0]
 jax.grad(jax.grad(lambda w: w**3))(3.0)
 
 # %% Gradient of a maximum with ties
-# note: Both share it among the equals.
+# note: Both divide the gradient equally among the tied elements.
 # torch
 w = torch.tensor([2.0, 2, 1], requires_grad=True)
 w.max().backward()
@@ -1216,7 +1215,7 @@ w.grad
 jax.grad(jnp.max)(jnp.array([2.0, 2, 1]))
 
 # %% Gradient of a maximum along an axis
-# differs: PyTorch's `max` with an axis gives everything to one of the equals.
+# differs: With an axis, PyTorch's `max` gives the whole gradient to one of the tied elements.
 # torch
 w = torch.tensor([2.0, 2, 1], requires_grad=True)
 w.max(0).values.backward()
@@ -1226,7 +1225,7 @@ f = lambda w: w.max(0)
 jax.grad(f)(jnp.array([2.0, 2, 1]))
 
 # %% Gradient of abs at zero
-# differs: At a kink each library chooses.
+# differs: The absolute value has no derivative at zero, so each library chooses one.
 # torch
 w = torch.tensor(0.0, requires_grad=True)
 w.abs().backward()
@@ -1235,7 +1234,7 @@ w.grad
 jax.grad(jnp.abs)(0.0)
 
 # %% Gradient of a norm at zero
-# differs: PyTorch chooses 0. JAX gives NaN.
+# differs: PyTorch returns 0, JAX NaN.
 # torch
 w = torch.zeros(2, requires_grad=True)
 torch.linalg.norm(w).backward()
@@ -1269,7 +1268,7 @@ jax.grad(lambda w: double(w).sum())(x)
 # ---- Models and training
 
 # %% A linear layer
-# note: A module holds its parameters. In JAX you hold them, and pass them.
+# note: A PyTorch module holds its parameters. In JAX you hold them yourself and pass them in.
 # numpy
 params = {"w": m, "b": np.ones(2, np.float32)}
 params["w"] @ x + params["b"]
@@ -1294,7 +1293,7 @@ params = {"w": m, "b": jnp.ones(2)}
 sum(p.size for p in jax.tree.leaves(params))
 
 # %% Names of the parameters
-# differs: A `state_dict` is flat. A pytree is nested as you like, and its paths are names.
+# differs: A `state_dict` is flat. A pytree can be nested, and the path to a leaf serves as its name.
 # torch
 layer = torch.nn.Linear(3, 2)
 model = torch.nn.Sequential(layer)
@@ -1324,7 +1323,7 @@ F.relu(x - 2)
 jax.nn.relu(x - 2)
 
 # %% GELU
-# differs: JAX uses the tanh approximation unless told `approximate=False`; PyTorch is exact.
+# differs: By default JAX uses the tanh approximation and PyTorch the exact function.
 # torch
 F.gelu(x - 2)
 # jax
@@ -1346,7 +1345,7 @@ F.layer_norm(x, (3,))
 jax.nn.standardize(x, epsilon=1e-5)
 
 # %% Cross-entropy
-# note: Optax has it as `softmax_cross_entropy_with_integer_labels`, one number per example.
+# note: In Optax it is `softmax_cross_entropy_with_integer_labels`, which returns one number per example.
 # numpy
 total = np.exp(m).sum(1, keepdims=True)
 logs = m - np.log(total)
@@ -1392,7 +1391,7 @@ for _ in range(3):
 w
 
 # %% Weight decay
-# note: They agree when both are given the same strength.
+# note: The two agree when you pass both the same strength.
 # torch
 w = x.clone().requires_grad_()
 opt = torch.optim.AdamW(
@@ -1407,7 +1406,7 @@ updates, _ = opt.update(grads, opt.init(x), x)
 optax.apply_updates(x, updates)
 
 # %% Weight decay by default
-# differs: A port that names no strength trains with another one.
+# differs: A port that does not name the strength trains with a different one.
 # torch
 opt = torch.optim.AdamW([x.clone()])
 opt.defaults["weight_decay"]
@@ -1429,7 +1428,7 @@ grads = jax.grad(lambda w: (w**2).sum())(x)
 clip.update(grads, clip.init(x))[0]
 
 # %% Dropout at evaluation
-# note: In training, PyTorch draws from its hidden state. In JAX you pass a key.
+# note: During training, PyTorch draws from its hidden state. In JAX you pass a key.
 # torch
 F.dropout(x, 0.5, training=False)
 # proof
@@ -1461,6 +1460,119 @@ def batches(data, size):
         yield data[start:start + size]
 list(batches(np.arange(5), 2))
 
+# ---- Images and layers
+
+# %% A convolution, with PyTorch's layout
+# note: The image is NCHW and the kernel is OIHW. JAX supports this layout; Flax expects channels last.
+# torch
+image = torch.arange(18.0).reshape(1, 2, 3, 3)
+kernel = torch.arange(16.0).reshape(2, 2, 2, 2)
+F.conv2d(image, kernel)
+# jax
+image = jnp.arange(18.0).reshape(1, 2, 3, 3)
+kernel = jnp.arange(16.0).reshape(2, 2, 2, 2)
+jax.lax.conv(image, kernel, (1, 1), "VALID")
+# proof
+from flax import nnx
+
+assert nnx.Conv(2, 3, (2, 2), rngs=nnx.Rngs(0)).kernel.shape == (2, 2, 2, 3)
+assert nnx.Conv(2, 3, (2, 2), rngs=nnx.Rngs(0))(jnp.ones((1, 5, 5, 2))).shape == (1, 5, 5, 3)
+
+# %% A convolution, channels last
+# note: The image is NHWC and the kernel is HWIO. PyTorch's result is permuted to match.
+# torch
+image = torch.arange(18.0).reshape(1, 2, 3, 3)
+kernel = torch.arange(16.0).reshape(2, 2, 2, 2)
+F.conv2d(image, kernel).permute(0, 2, 3, 1)
+# jax
+image = jnp.arange(18.0).reshape(1, 2, 3, 3)
+kernel = jnp.arange(16.0).reshape(2, 2, 2, 2)
+jax.lax.conv_general_dilated(
+    image.transpose(0, 2, 3, 1),
+    kernel.transpose(2, 3, 1, 0),
+    (1, 1), "VALID",
+    dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+# %% Flatten an image
+# differs: The channels come first in PyTorch and last here, so the features come in a different order.
+# torch
+image = torch.arange(8.0).reshape(1, 2, 2, 2)
+image.flatten(1)
+# jax
+image = jnp.arange(8.0).reshape(1, 2, 2, 2)
+image = image.transpose(0, 2, 3, 1)  # NHWC
+image.reshape(1, -1)
+
+# %% The weights of a linear layer
+# differs: PyTorch stores (out, in). Flax stores (in, out), so transpose what you load.
+# torch
+tuple(torch.nn.Linear(3, 2).weight.shape)
+# jax
+from flax import nnx
+
+layer = nnx.Linear(3, 2, rngs=nnx.Rngs(0))
+layer.kernel.shape
+
+# %% Max pooling
+# torch
+image = torch.arange(16.0).reshape(1, 1, 4, 4)
+F.max_pool2d(image, 2)[0, 0]
+# jax
+image = jnp.arange(16.0).reshape(1, 4, 4, 1)
+size = (1, 2, 2, 1)
+pooled = jax.lax.reduce_window(
+    image, -jnp.inf, jax.lax.max,
+    size, size, "VALID")
+pooled[0, :, :, 0]
+
+# %% Batch normalization in training
+# note: It uses the mean and variance of the batch, over all axes but the channels.
+# torch
+norm = torch.nn.BatchNorm1d(3)
+norm(m).detach()
+# jax
+mean, var = m.mean(0), m.var(0)
+(m - mean) / jnp.sqrt(var + 1e-5)
+
+# %% Batch normalization in evaluation
+# note: `eval()` switches to the running averages, which start at 0 and 1. In JAX you pass them in.
+# torch
+norm = torch.nn.BatchNorm1d(3).eval()
+norm(m).detach()
+# jax
+mean, var = jnp.zeros(3), jnp.ones(3)
+(m - mean) / jnp.sqrt(var + 1e-5)
+
+# %% The running averages after a batch
+# note: A training call updates them inside the module. In JAX you return them. This variance divides by n - 1.
+# torch
+norm = torch.nn.BatchNorm1d(3)
+_ = norm(m)
+norm.running_mean, norm.running_var
+# jax
+mean, var = jnp.zeros(3), jnp.ones(3)
+mean = 0.9 * mean + 0.1 * m.mean(0)
+var = 0.9 * var + 0.1 * m.var(0, ddof=1)
+mean, var
+
+# %% What momentum means
+# differs: In PyTorch it is the weight of the new batch, in Flax that of the old average. 0.1 in PyTorch is 0.9 in Flax.
+# torch
+torch.nn.BatchNorm1d(3).momentum
+# proof
+norm = torch.nn.BatchNorm1d(3, momentum=0.1)
+_ = norm(m + 10)
+assert torch.allclose(norm.running_mean, 0.1 * (m + 10).mean(0))
+# jax
+from flax import nnx
+
+norm = nnx.BatchNorm(3, rngs=nnx.Rngs(0))
+norm.momentum
+# proof
+norm = nnx.BatchNorm(3, momentum=0.9, rngs=nnx.Rngs(0))
+_ = norm(m + 10)
+assert jnp.allclose(norm.mean[...], 0.1 * (m + 10).mean(0))
+
 # ---- Transform and compile
 
 # %% From one to many
@@ -1485,30 +1597,31 @@ g = jax.grad(loss)
 jax.vmap(g, (None, 0))(x, m)
 
 # %% Compile
-# note: `backend="eager"` captures the operations and runs them as they are.
+# note: PyTorch's default backend, Inductor, needs a C++ compiler on a CPU. JAX brings its own compiler, XLA.
 # torch
 f = lambda x: (x**2).sum()
-torch.compile(f, backend="eager")(x)
+torch.compile(f)(x)
 # proof
-graph = torch.fx.symbolic_trace(f)
-assert torch._dynamo.lookup_backend("eager")(graph, [x]).__self__ is graph
+from torch._inductor.utils import run_and_get_code
+_, code = run_and_get_code(torch.compile(f), x)
+assert "cpp_fused" in code[0]
 # jax
 f = lambda x: (x**2).sum()
 jax.jit(f)(x)
 
 # %% An `if` on a value, compiled
-# differs: PyTorch leaves the `if` to Python and refuses under `fullgraph=True`. JAX always refuses: use `where` or `jax.lax.cond`.
+# differs: PyTorch splits the function at the `if`, unless you ask for `fullgraph=True`; then it raises. JAX raises: use `jnp.where` or `jax.lax.cond`.
 # torch
 def f(x):
     if x.sum() > 0:
         return x
     return -x
-torch.compile(f, backend="eager")(x)
+torch.compile(f)(x)
 # proof
 torch._dynamo.reset()
-whole = torch.compile(f, backend="eager", fullgraph=True)
+whole = torch.compile(f, fullgraph=True)
 assert error(lambda: whole(x)) == "Unsupported"
-assert torch.equal(torch.compile(f, backend="eager")(-x), x)
+assert torch.equal(torch.compile(f)(-x), x)
 # jax
 def f(x):
     if x.sum() > 0:
@@ -1546,7 +1659,7 @@ def step(total, value):
 jax.lax.scan(step, 0.0, x)[1]
 
 # %% How often a side effect happens
-# differs: Three calls, the same kind of input. JAX runs the Python code once, to trace it. PyTorch keeps the side effect.
+# differs: In three calls with the same type of input, JAX runs the Python code once, to trace it. PyTorch repeats the side effect.
 # numpy
 calls = []
 def f(x):
@@ -1560,7 +1673,7 @@ calls = []
 def f(x):
     calls.append(1)
     return x + 1
-f = torch.compile(f, backend="eager")
+f = torch.compile(f)
 for _ in range(3):
     _ = f(x)
 len(calls)
@@ -1577,7 +1690,7 @@ len(calls)
 # ---- Save
 
 # %% Save parameters, load them
-# note: For sharded or large models JAX has Orbax.
+# note: For large or sharded models, use Orbax.
 # numpy
 np.savez("params.npz", w=m)
 np.load("params.npz")["w"]

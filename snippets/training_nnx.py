@@ -3,7 +3,7 @@
 # Laid out as on the page.
 # fmt: off
 import jax
-import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import nnx
 from training_data import Data, batch
@@ -43,7 +43,8 @@ def load(params: Params) -> tuple[MLP, nnx.Optimizer]:
 
 
 def train(model: MLP, optimizer: nnx.Optimizer, data: Data,
-          steps: int) -> jax.Array:
+          steps: int) -> np.ndarray:
     """Losses of some steps, which change the model and the optimizer."""
     fast_step = nnx.jit(step)
-    return jnp.stack([fast_step(model, optimizer, data) for _ in range(steps)])
+    losses = [fast_step(model, optimizer, data) for _ in range(steps)]
+    return np.array(jax.device_get(losses))

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from training_data import Data, batch
 
 S = TypeVar("S")  # a training state, of any kind
@@ -63,12 +64,12 @@ def start(params: Params) -> State:
     return State(jnp.int32(0), params, zeros, zeros)
 
 def train(step: Callable[[S, Data], tuple[S, jax.Array]], state: S,
-          data: Data, steps: int) -> tuple[S, jax.Array]:
+          data: Data, steps: int) -> tuple[S, np.ndarray]:
     losses = []
     for _ in range(steps):
         state, value = step(state, data)
         losses.append(value)  # an array; float(value) would wait for it
-    return state, jnp.stack(losses)
+    return state, np.array(jax.device_get(losses))
 # --8<-- [end:train]
 
 

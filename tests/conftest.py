@@ -1,5 +1,7 @@
 """What the tests share: a project in a temporary folder, and one process to fork pages from."""
 
+import hashlib
+import importlib.metadata
 import json
 import os
 import re
@@ -11,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from livepages.engine import Engine
-from livepages.outcome import Failure, Outcome, Run, failures
-from livepages.page import Page
-from livepages.project import Project, find_project
-from livepages.run import Runner
+from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
+from livepages.execute.cache import Cache
+from livepages.source import Page, Project, find_project
 
 pytest_plugins = ["pytester"]
+HANG = 600.0  # seconds that only what hangs takes, however busy the machine is
 _OPTION = r'\w+="'
 
 
@@ -29,8 +30,71 @@ def runner() -> Iterator[Runner]:
     runner.close()
 
 
+class Course:
+    """The pages of this site and their runs: those that `pytest docs` has just kept, failed ones too, and no second."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.project = find_project(Path(__file__))
+        self.engine = Engine(self.project, runner)
+
+    def page(self, path: Path) -> Page:
+        pages, failed = self.engine.read([path])
+        if failed:
+            pytest.skip(f"{failed[0]} (which fails where the page is checked)")
+        return pages[0]
+
+    def failing(self) -> list[str]:
+        """The names of the pages that cannot be read, or whose run failed."""
+        pages, unread = self.engine.read(self.project.page_paths())
+        kept = self.engine.kept(pages, failed=True)
+        return [failure.page for failure in unread] + [
+            page.name for page in pages if page.path in kept and failures(page, kept[page.path])
+        ]
+
+    def ran(self, path: Path) -> tuple[Page, Run]:
+        """A page that does what it says, and its run."""
+        page = self.page(path)
+        run = (self.engine.kept([page], failed=True) or self.engine.run([page]))[path]
+        if failed := failures(page, run):
+            pytest.skip(f"{failed[0].page}:{failed[0].line} fails, which its own test tells")
+        return page, run
+
+
+@pytest.fixture(scope="session")
+def course(runner: Runner) -> Course:
+    """The pages of this site."""
+    return Course(runner)
+
+
+class Proofs:
+    """What a test has shown before, on this machine, of the very same things: it need not be shown twice."""
+
+    def __init__(self) -> None:
+        self._cache = Cache(find_project(Path(__file__)).cache / "proofs")
+        installed = {f"{found.name}=={found.version}" for found in importlib.metadata.distributions()}
+        self._everywhere = [sys.version, *sorted(installed)]
+
+    def _key(self, parts: Iterable[str]) -> str:
+        return hashlib.sha256("\0".join([*self._everywhere, *parts]).encode()).hexdigest()
+
+    def known(self, *parts: str) -> bool:
+        """Whether a test has passed that rests on these texts alone, its own among them."""
+        return bool(self._cache.get(self._key(parts)))
+
+    def keep(self, *parts: str) -> None:
+        """Note that it has passed."""
+        self._cache.put(self._key(parts), True)
+
+
+@pytest.fixture(scope="session")
+def proofs() -> Proofs:
+    return Proofs()
+
+
 class Reader:
     """Runs scripts and notebooks, each in a fresh process and an empty folder, as a reader would."""
+
+    source = Path(__file__).with_name("reader.py").read_text(encoding="utf-8")
 
     def __init__(self, root: Path) -> None:
         self._root, self._count = root, 0
@@ -81,7 +145,7 @@ class Site:
     def __init__(self, root: Path, runner: Runner) -> None:
         self.root = root
         self._runner = runner
-        self.write("pyproject.toml", "[tool.livepages]\ntimeout = 30\n")
+        self.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\ntimeout = 30\n')
         (root / "docs").mkdir()
 
     @property
@@ -122,8 +186,8 @@ class Site:
 
 
 def process_ends(pid: str) -> bool:
-    """Whether a process ends within some seconds; on Linux only."""
-    deadline = time.monotonic() + 30
+    """Whether a process ends; on Linux only."""
+    deadline = time.monotonic() + HANG
     while _runs(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not _runs(pid)

@@ -5,6 +5,7 @@ run it in), ``out`` and ``err`` (files for what it writes), ``absent`` (modules 
 answers each with a line: the exit status.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -22,8 +23,11 @@ def run_script(file: str) -> None:
 def run_notebook(file: str) -> None:
     """Every cell in order, as a kernel does; an error, or its absence, must be what the cell's tag says."""
     from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
 
-    shell = InteractiveShell.instance(colors="nocolor")
+    # What an error says is compared; its frames, laid out with their source, would take most of the time.
+    settings = Config({"InteractiveShell": {"xmode": "Minimal"}, "HistoryManager": {"enabled": False}})
+    shell = InteractiveShell.instance(colors="nocolor", config=settings)
     for number, cell in enumerate(json.loads(Path(file).read_text(encoding="utf-8"))["cells"]):
         if cell["cell_type"] == "code":
             result = shell.run_cell("".join(cell["source"]), store_history=True)
@@ -51,7 +55,13 @@ def become(job: dict[str, Any]) -> None:
 def main() -> None:
     """Serve jobs, one after the other."""
     import IPython.core.interactiveshell  # noqa: F401
-    import jax.numpy  # noqa: F401
+    import matplotlib.pyplot  # noqa: F401
+
+    from livepages.worker import find_runtime
+
+    find_runtime("jax").preload()  # as the pages' processes have it; it is slow to import, and touches no device
+    gc.collect()
+    gc.freeze()
 
     for line in sys.stdin:
         job = json.loads(line)

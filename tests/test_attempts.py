@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from livepages.attempts import Attempts
-from livepages.outcome import Run, failures
-from livepages.page import Page
-from tests.conftest import Gate, Site
+from livepages.execute import Attempts, Run, failures
+from livepages.source import Page
+from tests.conftest import HANG, Gate, Site
 
 
 class Builds:
@@ -59,7 +58,7 @@ def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, 
     assert builds.run(quick, page).outcomes[0].stdout == "quick\n"
     assert builds.run(page, patience=0).pending and builds.done == [quick.name]
     gate.open()
-    assert builds.whole.wait(30)
+    assert builds.whole.wait(HANG)
     run = builds.run(page, patience=0)
     assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
     assert builds.started == [page.name, quick.name] and builds.done == [quick.name, page.name]
@@ -83,7 +82,7 @@ def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines
     page = site.page(*blocks, head="A word.\n\n")
     builds.run(page, patience=0)
     gate.open()
-    assert builds.whole.wait(30)
+    assert builds.whole.wait(HANG)
     run = builds.run(page)
     (failure,) = failures(page, run)
     assert f"the block of line {failure.block} ended the process" == run.outcomes[2].skipped
@@ -137,10 +136,10 @@ def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
 ) -> None:
     page = site.page(gate.wait)
     with monkeypatch.context() as patch:
-        patch.setattr("livepages.run._collect", lambda *_: 1 / 0)
+        patch.setattr("livepages.execute.runner._collect", lambda *_: 1 / 0)
         builds.run(page, patience=0)
         gate.open()
-        assert builds.whole.wait(30)
+        assert builds.whole.wait(HANG)
         with pytest.raises(ZeroDivisionError):
             builds.run(page)
     assert not builds.run(page).pending and len(builds.started) == 2

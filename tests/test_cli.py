@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from livepages.cli import main
-from livepages.project import ProjectError, find_project
+from livepages.integrations.cli import main
+from livepages.source import ProjectError, find_project
 from tests.conftest import Site
 
 
@@ -33,7 +33,7 @@ def test_run_runs_what_is_stale_and_says_so(capsys: pytest.CaptureFixture[str], 
 
 def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     status, said = command(capsys, "run", "-v", str(page))
-    assert status == 0 and "--- docs/page.md:3  0." in said and "hello\n" in said
+    assert status == 0 and "--- docs/page.md:3  " in said and "hello\n" in said
 
 
 def test_failures_are_listed_with_line_and_exit_status_1(
@@ -48,7 +48,7 @@ def test_failures_are_listed_with_line_and_exit_status_1(
         "docs/page.md:5: block of line 3",
         "docs/page.md:9: block",
         "docs/other.md:2: block",
-        "docs/third.md:1: block",
+        "docs/third.md:1: unknown option",
     ):
         assert line in said
     assert said.endswith("4 failed\n")
@@ -98,6 +98,11 @@ def test_outside_a_project_that_is_said(
         ('[tool.livepages]\ndocz = "d"\n', "docz"),
         ("[tool.livepages]\ndocs = 3\n", "docs"),
         ("[tool.livepages]\ntimeout = true\n", "timeout"),
+        ("[tool.livepages]\ntimeout = nan\n", "timeout"),
+        ("[tool.livepages]\ntimeout = -1\n", "timeout"),
+        ('[tool.livepages]\nruntime = "ruby"\n', "there is no runtime 'ruby'; there are jax, python"),
+        ("[tool.livepages.jax]\nx = 1\n", 'is read where runtime = "jax"'),
+        ("[tool.livepages]\nsnipets = 'x'\n", "did you mean 'snippets'?"),
     ],
 )
 def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str, words: str) -> None:
@@ -105,3 +110,16 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
     with pytest.raises(ProjectError, match=words) as error:
         find_project(tmp_path)
     assert "pyproject.toml" in str(error.value)
+
+
+def test_files_of_other_programs_are_no_pages(site: Site, page: Path) -> None:
+    for name in (
+        ".#page.md",
+        "._page.md",
+        ".ipynb_checkpoints/page-checkpoint.md",
+        ".obsidian/note.md",
+        "part/.a/b.md",
+    ):
+        site.write(f"docs/{name}", "```python\n1 / 0\n```\n")
+    (site.root / "docs" / "gone.md").symlink_to("nowhere.md")
+    assert site.project.page_paths() == [page]

@@ -1,9 +1,13 @@
-"""Every page's script and notebook, run to its end as a reader runs it: in an empty folder, with what it tells pip."""
+"""What readers take along of every page: it runs in an empty folder, with what it tells pip, and gives what the page gave.
 
+The notebook is run to its end. The script holds the very same program, so that is compared, and of the script is run what
+is its own: the set-up, the files that it brings, and every import, where nothing is installed but what it names.
+"""
+
+import ast
 import importlib.metadata
 import re
 import tomllib
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,28 +15,12 @@ import pytest
 from packaging.requirements import Requirement
 
 from livepages.course import read_course
-from livepages.engine import Engine
-from livepages.outcome import Run
-from livepages.page import Page
-from livepages.project import find_project
-from livepages.publish import programs
-from tests.conftest import Reader
+from livepages.export.publication import programs
+from livepages.source import find_project
+from tests.conftest import Course, Proofs, Reader
 
 PROJECT = find_project(Path(__file__))
 PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if "```python" in path.read_text()]
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
-    engine = Engine(PROJECT)
-    yield engine
-    engine.close()
-
-
-def ran(engine: Engine, path: Path) -> tuple[Page, Run]:
-    (page,), _ = engine.read([path])
-    runs = engine.kept([page]) or engine.run([page])
-    return page, runs[path]
 
 
 @cache
@@ -57,18 +45,89 @@ def absent(text: str) -> list[str]:
 
 
 def told(output: str) -> str:
-    """Output without places in the code: lines of a page have other numbers in the files made from it."""
+    """Output without places in the code: the lines of a page have other numbers in the files made from it."""
     return re.sub(r"\S+\.py:\d+(:\d+)?", "PLACE", output)
 
 
-@pytest.mark.parametrize("ending", ["py", "ipynb"])
+def sections(script: str) -> list[tuple[str, str]]:
+    """The parts of a script: what the line that begins each says, and its code."""
+    parts = re.split(r"(?m)^# %%[ ]?(.*)\n", script)
+    return [(title, code) for title, code in zip(parts[1::2], parts[2::2], strict=True) if "[markdown]" not in title]
+
+
+def unwrapped(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements without what a script puts around those of a page (`MustRaise`, conditions) and after (figures)."""
+    found: list[ast.stmt] = []
+    for node in body:
+        match node:
+            case ast.With(items=[ast.withitem(ast.Call(ast.Name("MustRaise")))], body=inner):
+                found += unwrapped(inner)
+            case ast.If(
+                body=[ast.Expr(ast.Call(ast.Name("print"), [ast.Constant("Not run here:"), *_]))], orelse=inner
+            ):
+                found += unwrapped(inner)
+            case ast.Expr(ast.Call(ast.Name("show_figures"))):
+                pass
+            case ast.Expr(ast.Call(ast.Name("exec"), [ast.Constant(str(code))])):
+                found.append(ast.Expr(ast.Constant(code)))
+            case _:
+                found.append(node)
+    return found
+
+
+def program(code: str) -> str:
+    """What code does, whatever its layout, without what only stands at the head of a file; code that Python refuses
+    stands for itself."""
+    try:
+        body = ast.parse(code).body
+    except SyntaxError:
+        body = [ast.Expr(ast.Constant(code.rstrip("\n")))]
+    body = [node for node in body if not (isinstance(node, ast.ImportFrom) and node.module == "__future__")]
+    return "\n".join(ast.dump(node) for node in unwrapped(body) if not isinstance(node, ast.Pass))
+
+
+def imports(code: str) -> str:
+    """The imports of code that always runs, one a line."""
+    nodes = ast.parse(code).body
+    return "\n".join(ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_reader_can_run_it(engine: Engine, reader: Reader, path: Path, ending: str) -> None:
-    page, run = ran(engine, path)
-    text = programs(page, run, PROJECT, "", str)[ending]
-    status, out, err = reader.run(f"{path.stem}.{ending}", text, absent(text))
-    assert status == 0, out[-2000:] + err[-4000:]
-    lines = set(told(out).split("\n"))  # a notebook also writes values, and has other names for its own modules
-    for block, outcome in zip(page.program, run.outcomes, strict=True):
-        if ending == "py" and not block.options.volatile and not outcome.skipped:
-            assert set(told(outcome.stdout).split("\n")) <= lines, block.line
+def test_a_script_holds_the_program_and_brings_what_it_imports(
+    course: Course, reader: Reader, proofs: Proofs, path: Path
+) -> None:
+    page, run = course.ran(path)
+    text = programs(page, run, PROJECT, "", str)["py"]
+    compile(text, "script.py", "exec")
+    parts = sections(text)
+    own = [code for title, code in parts if title in ("set up", "files that come with the page")]
+    blocks = [code for title, code in parts if title not in ("set up", "files that come with the page")]
+    blocks = [code for code in blocks if not code.startswith("# ") or ast.parse(code).body]  # not those only shown
+    assert [program(code) for code in blocks] == [program(block.code) for block in page.program]
+
+    needed = "\n".join([text.partition("\n# %%")[0], *own, *map(imports, blocks)]) + "\n"
+    rests_on = (needed, *absent(text), Path(__file__).read_text(), reader.source)
+    if not proofs.known(*rests_on):
+        status, out, err = reader.run(f"{path.stem}.py", needed, absent(text))
+        assert status == 0, out[-2000:] + err[-4000:]
+        proofs.keep(*rests_on)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
+def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, proofs: Proofs, path: Path) -> None:
+    page, run = course.ran(path)
+    text = programs(page, run, PROJECT, "", str)["ipynb"]
+    wanted = {
+        block.line: told(outcome.stdout)
+        for block, outcome in zip(page.program, run.outcomes, strict=True)
+        if not block.options.volatile and not outcome.skipped
+    }
+    rests_on = (text, str(wanted), *absent(text), Path(__file__).read_text(), reader.source)
+    if proofs.known(*rests_on):
+        return
+    status, out, err = reader.run(f"{path.stem}.ipynb", text, absent(text))
+    assert status == 0, out[-2000:] + err[-4000:]  # errors are those that the cells' tags name
+    lines = set(told(out).split("\n"))  # a notebook also writes the values of last lines
+    for line, output in wanted.items():
+        assert set(output.split("\n")) <= lines, line
+    proofs.keep(*rests_on)

@@ -1,12 +1,15 @@
 """Nothing stale: whatever an outcome depends on makes a kept run unusable when it changes; nothing else does."""
 
 import importlib.metadata
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from livepages import engine, jaxhost, marks
+from livepages.execute import engine, failures
+from livepages.worker import questions, runtime
+from livepages.worker.jax_runtime import JaxRuntime
 from tests.conftest import Site
 
 
@@ -78,13 +81,29 @@ def test_prose_titles_and_other_files_are_not(site: Site, page: Path) -> None:
     [
         lambda patch: patch.setenv("JAX_ENABLE_X64", "1"),
         lambda patch: patch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"),
+        lambda patch: patch.setenv("LIBTPU_INIT_ARGS", "--x"),
+        lambda patch: patch.setenv("PYTHONWARNINGS", "error"),
+        lambda patch: patch.setenv("TZ", "Asia/Tokyo"),
+        lambda patch: patch.setenv("LC_ALL", "C"),
         lambda patch: patch.setattr("platform.python_version", lambda: "3.99.0"),
-        lambda patch: patch.setattr(jaxhost, "accelerators", lambda: ["NVIDIA H200"]),
-        lambda patch: patch.setattr(jaxhost, "accelerators", lambda: ["NVIDIA H200"] * 2),
-        lambda patch: patch.setattr(jaxhost, "version", lambda name: "9.9"),
+        lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"]),
+        lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"] * 2),
+        lambda patch: patch.setattr(runtime, "version", lambda name: "9.9"),
         lambda patch: patch.setattr(engine, "_engine", lambda: "another engine"),
     ],
-    ids=["JAX_*", "XLA_FLAGS", "Python", "device kind", "device count", "jax and jaxlib", "engine"],
+    ids=[
+        "JAX_*",
+        "XLA_FLAGS",
+        "LIBTPU_*",
+        "PYTHON*",
+        "TZ",
+        "LC_*",
+        "Python",
+        "device kind",
+        "device count",
+        "jax and jaxlib",
+        "engine",
+    ],
 )
 def test_the_host_is_covered(
     site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None]
@@ -98,23 +117,175 @@ def test_the_version_of_every_imported_distribution_is_covered(
     site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     real = importlib.metadata.version
-    monkeypatch.setattr(jaxhost, "version", lambda one: "9.9" if one.lower() == name.lower() else real(one))
+    monkeypatch.setattr(runtime, "version", lambda one: "9.9" if one.lower() == name.lower() else real(one))
     assert not kept(site, page)
+
+
+ASKS: dict[str, tuple[str, Callable[[Site], object]]] = {
+    "a module that is not installed": (
+        "import importlib.util\nprint(importlib.util.find_spec('live_absent'))",
+        lambda site: site.write("snippets/live_absent.py", ""),
+    ),
+    "an import that failed": (
+        "try:\n    import live_absent\nexcept ImportError:\n    pass",
+        lambda site: site.write("snippets/live_absent/__init__.py", ""),
+    ),
+    "a module that now hides one": (
+        "import this_one as _",
+        lambda site: site.write("snippets/this_one/__init__.py", ""),
+    ),
+    "a module of Python that is now hidden": (
+        "import colorsys",
+        lambda site: site.write("snippets/colorsys.py", ""),
+    ),
+    "a part of a package": (
+        "try:\n    import package.part\nexcept ImportError:\n    pass",
+        lambda site: site.write("snippets/package/part.py", ""),
+    ),
+    "whether a file exists": ("import os\nprint(os.path.exists(ROOT + '/new'))", lambda site: site.write("new", "")),
+    "a file that exists": (
+        "from pathlib import Path\nprint(Path(ROOT, 'data.txt').stat().st_size)",
+        lambda site: site.write("data.txt", "more"),
+    ),
+    "whether a folder exists": (
+        "import os\nprint(os.path.isdir(ROOT + '/sub'))",
+        lambda site: (site.root / "sub").rmdir(),
+    ),
+    "what is in a folder": ("import os\nprint(os.listdir(ROOT + '/sub'))", lambda site: site.write("sub/new", "")),
+    "a glob": ("import glob\nprint(glob.glob(ROOT + '/sub/new.t[x]t'))", lambda site: site.write("sub/new.txt", "")),
+    "a file that may be written": (
+        "print(open(ROOT + '/data.txt', 'r+').read())",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "a file in memory": (
+        "import numpy as np\nprint(np.memmap(ROOT + '/data.txt', dtype='u1'))",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "a database": (
+        "import sqlite3\nprint(sqlite3.connect(ROOT + '/data.txt'))",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "a link out of the project": ("print(open(ROOT + '/link').read())", lambda site: site.write("../outside", "b")),
+    "a file out of the project": (
+        "print(open(ROOT + '/../outside').read())",
+        lambda site: site.write("../outside", "b"),
+    ),
+    "an argument of a program": (
+        "import subprocess\nsubprocess.run(['cat', ROOT + '/data.txt'])",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "what is named in an argument": (
+        "import subprocess\nsubprocess.run(['sh', '-c', 'cat <' + ROOT + '/data.txt'])",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "what a forked process reads": (
+        "import os\nif not (pid := os.fork()):\n    open(ROOT + '/data.txt').read()\n    os._exit(0)\n_ = os.waitpid(pid, 0)",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "what the page declares": ("x = 1", lambda site: site.write("declared/deep/data.txt", "b")),
+}
+
+
+@pytest.fixture
+def asked(sites: Callable[[str], Site]) -> Site:
+    """A project with data in it and outside."""
+    site = sites("project")
+    site.write("data.txt", "a")
+    site.write("../outside", "a")
+    site.write("declared/deep/data.txt", "a")
+    site.write("snippets/package/__init__.py", "")
+    site.write("snippets/this_one.py", "")
+    (site.root / "sub").mkdir()
+    (site.root / "link").symlink_to(site.root / "../outside")
+    return site
+
+
+@pytest.mark.parametrize("what", ASKS)
+def test_what_a_page_asks_is_covered(asked: Site, what: str) -> None:
+    code, change = ASKS[what]
+    page, run = asked.run(code.replace("ROOT", repr(str(asked.root))), head="---\nreads: [declared]\n---\n\n")
+    assert not failures(page, run)
+    asked.write("unasked", "")
+    assert asked.engine.kept([page]), run
+    change(asked)
+    assert not asked.engine.kept([page])
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("import os\nprint(os.environ.get('LIVE_ASKED'))", "LIVE_ASKED"),
+        ("import os\nprint('LIVE_ASKED' in os.environ)", "LIVE_ASKED"),
+        ("from os import getenv\nprint(getenv('LIVE_ASKED'))", "LIVE_ASKED"),
+        ("import os\nos.environ['LIVE_ASKED'] = 'own'\nprint(os.environ['LIVE_ASKED'])", ""),
+        ("import os\n_ = {**os.environ}, os.environ.copy(), dict(os.environ)", ""),
+    ],
+)
+def test_the_variables_that_a_page_reads_are_covered(
+    site: Site, monkeypatch: pytest.MonkeyPatch, code: str, name: str
+) -> None:
+    page, _ = site.run(code)
+    monkeypatch.setenv("LIVE_UNASKED", "1")
+    assert site.engine.kept([page])
+    monkeypatch.setenv("LIVE_ASKED", "1")
+    assert bool(site.engine.kept([page])) == (not name)
+
+
+@pytest.mark.parametrize(
+    ("code", "asked"),
+    [
+        ("from importlib import metadata\nprint(metadata.version('Markdown'))", "Markdown"),
+        ("from importlib import metadata\nprint(len([*metadata.distributions()]))", ""),
+    ],
+)
+def test_the_versions_that_a_page_asks_for_are_covered(
+    site: Site, monkeypatch: pytest.MonkeyPatch, code: str, asked: str
+) -> None:
+    page, _ = site.run(code)
+    assert site.engine.kept([page])
+    monkeypatch.setattr(runtime, "version", lambda name: "9.9") if asked else monkeypatch.setattr(
+        questions, "_distributions", lambda: []
+    )
+    assert not site.engine.kept([page])
+
+
+def test_another_folder_of_modules_is_covered(site: Site, page: Path) -> None:
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nsnippets = "other"\n')
+    (site.root / "snippets").rename(site.root / "other")
+    assert not kept(site, page)
+
+
+def test_a_project_may_lie_below_the_folder_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "base_prefix", "/opt")
+    questions._installed.cache_clear()
+    try:
+        assert questions.is_local("/opt/site/snippets/a.py", "/opt/site")
+        assert not questions.is_local("/opt/site/a.py", "/srv")
+        assert not questions.is_local("/opt/site/.venv/lib/site-packages/a.py", "/opt/site")
+    finally:
+        questions._installed.cache_clear()
 
 
 def test_settings_of_the_project_are_covered(site: Site, page: Path) -> None:
-    site.write("pyproject.toml", "[tool.livepages]\n[tool.livepages.jax]\njax_debug_nans = true\n")
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\n[tool.livepages.jax]\njax_debug_nans = true\n')
     assert not kept(site, page)
 
 
-def test_what_marks_skip_is_covered(site: Site, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marks, "skipped", lambda block: "not here")
+def test_marks_are_covered(site: Site, page: Path) -> None:
+    page.write_text(page.read_text().replace("```python\nimport", "<!--pytest.mark.slow-->\n```python\nimport"))
     assert not kept(site, page)
 
 
-def test_a_page_with_a_failure_is_not_kept(site: Site) -> None:
-    page, _ = site.run("1 / 0")
+def test_a_page_with_a_failure_runs_again_but_its_run_can_be_reported(site: Site) -> None:
+    page, run = site.run("1 / 0")
     assert not site.engine.kept([page])
+    assert site.engine.kept([page], failed=True) == {page.path: run}
+
+
+def test_a_page_that_comes_to_measure_time_runs_again(site: Site) -> None:
+    site.run("x = 1")
+    assert site.engine.kept([site.page("x = 1")])
+    assert not site.engine.kept([site.page("x = 1", head="---\nalone: true\n---\n\n")])
 
 
 def test_a_file_that_changed_during_the_run_spoils_the_run(site: Site) -> None:
@@ -142,9 +313,3 @@ def test_marks_skip_a_block_on_this_host(site: Site) -> None:
     lacking = "needs x, which the block of line 6 did not get to make"
     assert [outcome.skipped for outcome in outcomes] == ["too new", "needs the module no_such_module", "", lacking]
     assert outcomes[2].stdout == "on\n"
-
-
-@pytest.mark.parametrize("mark", ["pytest.mark.skipif(nonsense)", "pytest.mark.slow.name"])
-def test_a_mark_that_cannot_be_read_is_a_failure_of_the_page(site: Site, mark: str) -> None:
-    _, failed = site.engine.read([site.write("docs/page.md", f"# T\n\n<!--{mark}-->\n```python\nx = 1\n```\n")])
-    assert [(failure.page, failure.line) for failure in failed] == [("docs/page.md", 4)]

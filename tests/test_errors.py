@@ -7,8 +7,7 @@ import jax
 import pytest
 from message_tree import TREE, answer, entries
 
-from livepages.page import read_page
-from livepages.project import find_project
+from livepages.source import find_project, read_page
 from tests.pasted import all_pasted, run
 
 PROJECT = find_project(Path(__file__))
@@ -20,7 +19,7 @@ def dictionary() -> dict[str, str]:
     found = {}
     for name in PAGES:
         path = PROJECT.docs / "debug" / name
-        for section in read_page(path, PROJECT.snippets, PROJECT.name(path)).sections:
+        for section in read_page(path, PROJECT).sections:
             if section.level == 2 and section.anchor != "where-next":
                 found[f"{name}#{section.anchor}"] = section.title
     return found

@@ -11,14 +11,12 @@ from xml.etree import ElementTree
 import nbformat
 import pytest
 
-from livepages import history
-from livepages.course import read_course
-from livepages.download import indented
-from livepages.outcome import Run
-from livepages.page import PageError
-from livepages.pieces import apart, pieces, summary
-from livepages.project import ProjectError, find_project
-from livepages.publish import publish
+from livepages.course import history, read_course
+from livepages.execute import Run
+from livepages.export import publish
+from livepages.export.download import indented
+from livepages.export.pieces import apart, pieces, summary
+from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
 
 NAV = "site_name: Book\nsite_description: About.\nsite_url: !ENV [TEST_ADDRESS, '']\nnav:\n  - Home: index.md\n  - Part:\n      - part/page.md\n"
@@ -85,6 +83,13 @@ def test_what_a_page_shows_its_script_prints_and_its_notebook_holds(book: Book, 
     assert "# %% not shown on the page\nassert x == 1" in forms["page.py"]
     assert '"source_hidden": true' in forms["page.ipynb"]
     compile(forms["page.py"], "page.py", "exec")
+
+
+def test_blocks_of_one_include_hold_each_their_own_output(book: Book) -> None:
+    book.site.write("snippets/two.md", "```python\nprint('first')\n```\n\n```python\nprint('second')\n```\n")
+    forms = book.forms('# Page\n\n--8<-- "two.md"\n')
+    assert [output["text"] for output in outputs(forms["page.ipynb"])] == ["first\n", "second\n"]
+    assert re.findall(r"```text\n(\w+)", forms["index.md"]) == ["first", "second"]
 
 
 RAISES = 'python raises="ValueError" match="a\\nb"\ntext = """a\nb"""\ndef fail():\n    raise ValueError(f"""{text}\nc""")\nfail()'
@@ -155,7 +160,9 @@ def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book,
 
 
 def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader) -> None:
-    book.site.write("pyproject.toml", "[tool.livepages]\n[tool.livepages.jax]\njax_debug_key_reuse = true\n")
+    book.site.write(
+        "pyproject.toml", '[tool.livepages]\nruntime = "jax"\n[tool.livepages.jax]\njax_debug_key_reuse = true\n'
+    )
     head = "---\ndevices: 3\nx64: true\njax: {jax_default_matmul_precision: highest}\n---\n"
     code = "python\nimport jax\nc = jax.config\nprint(jax.device_count(), c.jax_enable_x64, c.jax_debug_key_reuse, c.jax_default_matmul_precision)"
     forms = book.blocks(code, head=head)
@@ -170,9 +177,8 @@ def test_the_packages_to_install_are_those_that_the_page_imports(book: Book) -> 
     (line,) = re.findall("pip install.*", forms["page.py"])
     assert re.fullmatch(r"pip install jax==[\d.]+ PyYAML==[\d.]+ markdown==[\d.]+", line, re.IGNORECASE)
     assert f"%{line}" in forms["page.ipynb"]
-    for wrong in ("[no-such-thing]", "5"):
-        with pytest.raises(PageError, match="docs/part/page.md:2: requires"):
-            book.blocks("python\n1", head=f"---\nrequires: {wrong}\n---\n")
+    with pytest.raises(PageError, match="docs/part/page.md:2: requires"):
+        book.blocks("python\n1", head="---\nrequires: [no-such-thing]\n---\n")
 
 
 def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Reader) -> None:
@@ -383,8 +389,7 @@ def test_a_page_changes_with_what_it_includes(kept: Book) -> None:
     assert history.last_change(page, Run(()), project, changed) == "2026-02-03"
     assert history.last_change(home, Run(()), project, changed) == "2026-01-01"
     assert (
-        history.last_change(home, Run((), files={str(project.snippets / "part.py"): None}), project, changed)
-        == "2026-02-03"
+        history.last_change(home, Run((), files=(str(project.snippets / "part.py"),)), project, changed) == "2026-02-03"
     )
     assert history.last_change(home, Run(()), project, {}) == ""
 

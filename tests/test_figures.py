@@ -33,6 +33,18 @@ def test_a_figure_without_words_is_a_failure(site: Site) -> None:
     assert "alt=" in failure.message
 
 
+def test_words_in_a_figure_that_name_a_color_stay_words(site: Site) -> None:
+    (outcome,) = site.outcomes(f'alt="a line"\n{PLOT}\nax.set_title("#0072b2 and #010203")')
+    assert ">#0072b2 and #010203</text>" in outcome.figures[0]
+
+
+def test_a_figure_that_cannot_be_drawn_is_the_failure_of_its_block_alone(site: Site) -> None:
+    first, second = site.outcomes(
+        'alt="a"\nimport matplotlib.pyplot as plt\nplt.title("$\\\\nonsense{$")\nplt.plot([1])', "x = 1"
+    )
+    assert first.raised and not second.raised
+
+
 def test_words_without_a_figure_are_a_failure(site: Site) -> None:
     (failure,) = site.failures('alt="a line"\nprint(1)')
     assert "leaves none open" in failure.message

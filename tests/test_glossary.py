@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from livepages.project import find_project
+from livepages.source import find_project
 
 PROJECT = find_project(Path(__file__))
 

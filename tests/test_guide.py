@@ -5,11 +5,11 @@ import re
 import markdown
 import pytest
 
-from livepages.build import Build
 from livepages.course import read_course
-from livepages.guide import minutes
-from livepages.mathml import FormulaError
-from livepages.project import ProjectError
+from livepages.course.guide import minutes
+from livepages.integrations.build import Build
+from livepages.render.mathml import FormulaError
+from livepages.source import ProjectError
 from tests.conftest import Site
 from tests.test_markdown import Show, show
 
@@ -89,7 +89,7 @@ def test_the_index_has_each_name_once_with_the_section_that_uses_it_first(
 
 def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> None:
     a_course(site)
-    site.write("docs/one/second.md", f"---\ntags: [a]\nbefore: one/thrid.md\n---\n\n# The second\n\n{BLOCK}")
+    site.write("docs/one/second.md", f"---\ntags: [a]\nbefore: [one/thrid.md]\n---\n\n# The second\n\n{BLOCK}")
     build = Build(site.engine)
     build.begin(lambda pages: None, lambda page, run: None)
     assert [str(failure) for failure in build.failures] == [

@@ -1,16 +1,15 @@
 """What readers see: source and result where the page says, hostile output as text, no block unseen."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import markdown
 import pytest
 
 from livepages import render
-from livepages.build import Build, use
-from livepages.markdown_extension import ShownError
-from livepages.outcome import Failure
+from livepages.execute import Failure
+from livepages.integrations.build import Build, Conversion
+from livepages.integrations.markdown_extension import ShownError
 from tests.conftest import Gate, Site
 
 EXTENSIONS = [
@@ -41,8 +40,8 @@ class Show:
         file = self._site.write(f"docs/{name}", text)
         build = Build(self._site.engine)
         build.begin(lambda pages: None, lambda page, run: None, patience)
-        use(build)
         configs: dict[str, dict[str, Any]] = {
+            "livepages": {"conversion": Conversion(build, file)},
             "pymdownx.tabbed": {"alternate_style": True},
             "pymdownx.snippets": {"base_path": [str(self._site.root / "snippets")]},
         }
@@ -54,10 +53,9 @@ class Show:
 
 
 @pytest.fixture
-def show(site: Site) -> Iterator[Show]:
+def show(site: Site) -> Show:
     """Shows pages of an empty project."""
-    yield Show(site)
-    use(None)
+    return Show(site)
 
 
 def words(html: str) -> str:
@@ -161,9 +159,25 @@ def test_includes_are_shown_as_they_run(show: Show, site: Site) -> None:
     assert "<code>7</code>" in html and html.count("value") >= 2 and "8&lt;" not in html
 
 
+TWO_FENCES = "```python\nprint('first', 1)\n```\n\n```python\nprint('second', 2)\n```\n"  # that one line includes
+
+
+def test_blocks_of_one_include_show_each_its_own_output(show: Show, site: Site) -> None:
+    site.write("snippets/two.md", TWO_FENCES)
+    html = show('# T\n\n--8<-- "two.md"\n')
+    assert re.findall(r"live-stdout.*?<code>(.*?)</code>", html) == ["first 1", "second 2"]
+    assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["t.1", "t.2"]
+
+
 def test_front_matter_tabs_and_crlf_do_not_hide_the_page(show: Show) -> None:
     html = show("---\nx64: true\n---\n\n# T\n\n```python\nif True:\n\tprint('t' + 'ab')\n```\n   \nAfter.\n")
     assert "<code>tab</code>" in html
+
+
+def test_what_is_indented_with_tabs_stays_where_it_is(show: Show) -> None:
+    html = show("!!! note\n\n\tInside.\n\n- item\n\n\t```python\n\tprint('in' + 'side')\n\t```\n")
+    assert re.search(r'admonition note">.*?<p>Inside\.</p>\s*</div>', html, re.DOTALL)
+    assert re.search(r"<li>.*<code>inside</code>.*</li>", html, re.DOTALL) and "```" not in html
 
 
 def test_a_failing_block_is_shown_in_place_without_an_unasked_for_page(show: Show) -> None:
@@ -178,7 +192,7 @@ def test_a_page_that_cannot_be_read_shows_why(show: Show) -> None:
 
 def test_text_that_was_changed_on_the_way_is_refused(show: Show) -> None:
     show("# T\n\n```python\nx = 1\n```\n", strict=False, shown="# T\n\n```python\nx = 2\n```\n")
-    assert "that of no page" in show.failures[0].message
+    assert "is not the page's" in show.failures[0].message and show.failures[0].page == "docs/page.md"
 
 
 @pytest.mark.parametrize("container", ["[^1]:", "///", ": term"])
@@ -205,6 +219,23 @@ def test_the_build_fails_where_nothing_else_tells_of_failures(site: Site, monkey
     assert "<code>5</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
 
 
+def test_pages_of_one_text_show_each_its_own_output(show: Show, site: Site) -> None:
+    text = "# T\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype)\n```\n"
+    assert "<code>float32</code>" in show(text, name="a.md")
+    assert "<code>float64</code>" in show(f"---\nx64: true\n---\n{text}", name="b.md")
+    assert "<code>float32</code>" in show(text, name="a.md")
+
+
+def test_pages_of_one_text_are_refused_where_nobody_says_which_is_shown(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        site.write(f"docs/{name}.md", "# T\n\n```python\nx = 1\n```\n")
+    monkeypatch.chdir(site.root)
+    with pytest.raises(ShownError, match=r"docs/a\.md and docs/b\.md.* have the same text"):
+        markdown.markdown("# T\n\n```python\nx = 1\n```\n", extensions=EXTENSIONS)
+
+
 def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +249,6 @@ def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
 
     monkeypatch.setattr(Build, "begin", counted)
     monkeypatch.chdir(site.root)
-    use(None)
     for number, file in enumerate(files):
         assert f"<code>{number}</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
     assert len(begun) == 1

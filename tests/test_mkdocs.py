@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import itertools
 import os
 import re
 import signal
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import Gate, Site, process_ends
+from tests.conftest import HANG, Gate, Site, process_ends
 
 CONFIG = """\
 site_name: Test
@@ -40,7 +41,7 @@ def mkdocs(site: Site, *arguments: str, environment: dict[str, str] | None = Non
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANG,
         check=False,
     )
 
@@ -69,17 +70,35 @@ def test_a_build_shows_what_running_gave(book: Site) -> None:
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
 
-def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Site) -> None:
+def test_styles_and_scripts_mean_what_they_did(book: Site) -> None:
+    book.write("docs/a.css", '/* For authors. */\n.a > .b::after {\n  content: " > /* no remark */";\n}\n')
+    book.write("docs/a.js", 'const a = "// no remark"; // For authors.\nconst b = /[/]\\/ {2}/.test(a);\n')
     build(book)
+    read = {name: (book.root / "site" / name).read_text() for name in ("a.css", "a.js")}
+    assert 'content:" > /* no remark */"' in read["a.css"] and '"// no remark"' in read["a.js"]
+    assert "/[/]\\/ {2}/" in read["a.js"] and "authors" not in str(read)
+
+
+def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Site) -> None:
+    without_jax = {"PYTHONPATH": str(book.root / "trap")}
+    build(book, environment=without_jax)
     before = pages(book)
-    trap = book.write("trap/jax/__init__.py", "raise ImportError('jax was imported')").parent.parent
-    without_jax = {"PYTHONPATH": str(trap)}
+    book.write("trap/jax/__init__.py", "raise ImportError('jax was imported')")
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
     assert pages(book) == before
     book.write(
         "docs/index.md", "# One\n\nA word.\n\n```python title='T'\nprint('one', 1 + 1)\n```\n".replace("'T'", '"T"')
     )
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
+
+
+def test_pages_of_one_text_show_each_its_own_output(book: Site) -> None:
+    text = "# T\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype)\n```\n"
+    book.write("docs/index.md", text)
+    book.write("docs/two.md", f"---\nx64: true\n---\n{text}")
+    build(book)
+    assert "<code>float32</code>" in pages(book)["index.html"]
+    assert "<code>float64</code>" in pages(book)["two/index.html"]
 
 
 def test_a_change_of_code_runs_that_page_alone(book: Site) -> None:
@@ -105,7 +124,7 @@ def test_two_cold_builds_give_the_same_bytes(book: Site) -> None:
 def test_two_builds_at_once_do_not_disturb_each_other(book: Site) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d"]
     running = [subprocess.Popen([*command, f"site-{n}"], cwd=book.root) for n in range(2)]
-    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    assert [process.wait(timeout=HANG) for process in running] == [0, 0]
     first, second = ((book.root / f"site-{n}/two/index.html").read_text() for n in range(2))
     assert "<code>two 2</code>" in first and "<code>two 2</code>" in second
 
@@ -247,13 +266,13 @@ class Served:
 
     def get(self, path: str) -> str:
         """A file of the site."""
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=HANG)
         connection.request("GET", path)
         return connection.getresponse().read().decode()
 
     def wait(self, path: str, words: str) -> str:
         """A file of the site as soon as it holds some words."""
-        text, deadline = "", time.monotonic() + 60
+        text, deadline = "", time.monotonic() + HANG
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):
                 text = self.get(path)
@@ -262,11 +281,20 @@ class Served:
             time.sleep(0.05)
         raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{self.said}")
 
+    def notices(self, book: Site) -> None:
+        """Wait until it looks at the files, which it begins to do after the first build."""
+        for number in itertools.count():
+            book.write("docs/noticed.txt", str(number))
+            for _ in range(20):
+                if self.get("/noticed.txt") == str(number):
+                    return
+                time.sleep(0.05)
+
     def end(self) -> None:
         """End it as Ctrl-C does."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGINT)
-            self._process.wait(timeout=30)
+            self._process.wait(HANG)
 
 
 @pytest.fixture
@@ -275,7 +303,7 @@ def served(book: Site) -> Iterator[Served]:
     served = Served(book)
     try:
         served.wait("/", "<code>one 2</code>")
-        time.sleep(0.3)  # the watch on the files begins after the first build
+        served.notices(book)
         yield served
     finally:
         served.end()

@@ -4,20 +4,19 @@ import html
 import importlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import markdown
 import pytest
 
 from inventories.make import JAX_WITHOUT
-from livepages.build import Build, use
-from livepages.engine import Engine
-from livepages.links import linked
-from livepages.marks import skipped
-from livepages.names import Inventory, PageNames, read_inventories
-from livepages.page import Page
-from livepages.project import ProjectError, find_project
+from livepages.execute import Engine
+from livepages.integrations.build import Build, Conversion
+from livepages.render.links import linked
+from livepages.source import Inventory, Page, PageNames, ProjectError, find_project, read_inventories
+from livepages.worker.marks import skipped
 from tests.conftest import Site
 
 NAMES = ["lib", "lib.config", "lib.sub", "lib.sub.f", "lib.sub.g", "lib.top"]
@@ -175,20 +174,22 @@ re.match
 
 
 @pytest.fixture
-def show(site: Site) -> Iterator[Callable[[str], str]]:
+def show(site: Site) -> Callable[[str], str]:
     """Turns the text of a page into HTML."""
 
     def show(text: str) -> str:
-        site.write("docs/page.md", text)
+        file = site.write("docs/page.md", text)
         build = Build(site.engine)
         build.begin(lambda pages: None, lambda page, run: None)
-        use(build)
         names = ["highlight", "inlinehilite", "superfences", "tabbed"]
         extensions = ["abbr", "tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
-        return markdown.markdown(text, extensions=extensions, extension_configs={"toc": {"permalink": True}})
+        configs: dict[str, dict[str, Any]] = {
+            "toc": {"permalink": True},
+            "livepages": {"conversion": Conversion(build, file)},
+        }
+        return markdown.markdown(text, extensions=extensions, extension_configs=configs)
 
-    yield show
-    use(None)
+    return show
 
 
 def test_a_word_is_not_explained_under_its_own_heading(show: Callable[[str], str]) -> None:
@@ -296,7 +297,7 @@ def test_every_linked_name_of_code_that_runs_exists(pages: list[tuple[Page, Page
         for _, names in pages
         for block, uses in names.blocks
         for use in uses
-        if use.address and block.runs and not block.options.raises and not skipped(block)
+        if use.address and block.runs and not block.options.raises and not skipped(block.marks, block.importorskip)
     }
     assert len(names) > 300
     assert {name: where for name, where in names.items() if not exists(name)} == {}

@@ -1,16 +1,29 @@
 """One parser: what it takes as a block, what it refuses, and what the key of a block covers."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from markdown import Markdown
+from mkdocs.utils.meta import get_data
 
-from livepages.page import Page, PageError, parse, read_page
+from livepages.source import Page, PageError, Project, read_page
+from livepages.source.page import parse
+from livepages.worker import find_runtime
 
 
-def page(text: str, snippets: Path = Path("snippets"), name: str = "docs/page.md") -> Page:
-    return parse(text, Path(name), snippets, name)
+def project(root: Path, snippets: Path | None = None) -> Project:
+    """Without files; its pages are programs of JAX."""
+    made = Project(
+        root, root / "docs", root / "snippets", root / "inventories", root / "records", runtime=find_runtime("jax")
+    )
+    return replace(made, snippets=snippets) if snippets else made
+
+
+def page(text: str, snippets: Path = Path("snippets")) -> Page:
+    root = Path("/book")
+    return parse(text, root / "docs/page.md", project(root, snippets))
 
 
 def codes(text: str) -> list[str]:
@@ -43,7 +56,15 @@ def test_a_python_fence_is_a_block_wherever_it_stands(text: str) -> None:
 def test_a_byte_order_mark_is_no_part_of_the_page(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_bytes(b"\xef\xbb\xbf```python\nx = 1\n```\n")
-    assert [block.line for block in read_page(file, tmp_path, "page.md").blocks] == [1]
+    assert [block.line for block in read_page(file, project(tmp_path)).blocks] == [1]
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    file = tmp_path / "page.md"
+    file.write_bytes(b"---\r\ntitle: T\r\n---\r\n\r\n```python\r\nx = 1\r\n```\r\n")
+    page = read_page(file, project(tmp_path))
+    assert get_data(page.source) == ("```python\nx = 1\n```\n", {"title": "T"})  # what MkDocs makes of it
+    assert [block.code for block in page.blocks] == ["x = 1\n"]
 
 
 def test_a_fence_inside_a_fence_is_text() -> None:
@@ -95,9 +116,27 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\n- a\n---\n", 1, "mapping"),
         ("---\ntitle: T\ndevices: many\n---\n", 3, "devices"),
         ("---\nx64: 1\n---\n", 2, "x64"),
+        ("---\nalone: sometimes\n---\n", 2, "alone"),
         ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
         ("---\ntimeout: 0\n---\n", 2, "timeout"),
+        ("---\ntimeout: true\n---\n", 2, "timeout"),
+        ("---\ntitle: 2026-11-22\n---\n", 2, "title: datetime.date(2026, 11, 22) is not text; put it in quotes"),
+        ("---\ndescription: [a]\n---\n", 2, "put it in quotes"),
+        ("---\na: 2026-13-41\n---\n", 1, "cannot be read: month must be in 1..12"),
+        ("---\njax: {jax_x: 2026-11-22}\n---\n", 2, "jax"),
+        ("---\njax: {1: a}\n---\n", 2, "jax"),
+        ("---\nbefore: a.md\n---\n", 2, "a list of pages"),
+        ("---\nrequires: rich\n---\n", 2, "a list of distributions"),
+        ("---\ntags: [1]\n---\n", 2, "tags"),
+        ("---\ndevice: 8\n---\n", 2, "did you mean 'devices'?"),
+        ("---\na: 1\ntimeot: 3\n---\n", 3, "did you mean 'timeout'?"),
+        ("---\nx64: true\nx64: false\n---\n", 3, "is given twice, first on line 2"),
+        ("---\n1: a\n---\n", 2, "put it in quotes"),
         ("---\njax: 1\n---\n", 2, "jax"),
+        ("---\njax: {jax_debug_nans: 2026-01-01}\n---\n", 2, "jax"),
+        ("---\ntimeout: .nan\n---\n", 2, "timeout"),
+        ("---\ntimeout: .inf\n---\n", 2, "timeout"),
+        ("<!--pytest.mark.skipif(-->\n```python\n```\n", 2, "mark"),
         ('a\n\n```python\n--8<-- "absent.py"\n```\n', 4, "absent.py"),
         ("--8<--\nabsent.py\n", 1, "not closed"),
         ("```python\nx = 1 # markdown-exec: hide\n```\n", 1, "hidden lines"),
@@ -114,13 +153,14 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
     file = tmp_path / "page.md"
     file.write_bytes(b"one\ntwo\nth\xffree\n")
     with pytest.raises(PageError, match=r"page\.md:3: .*UTF-8"):
-        read_page(file, tmp_path, "page.md")
+        read_page(file, project(tmp_path))
 
 
 @pytest.mark.parametrize(
     "option",
     [
         'colour="red"',
+        'id="a b"',
         "volatile=on",
         'volatile="maybe"',
         'exec="off"',
@@ -133,6 +173,7 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
         'needs="abacus"',
         'timeout="soon"',
         'timeout="-1"',
+        'timeout="inf"',
         'hl_lines="one"',
         'title="a" title="b"',
         'title="a" loose',
@@ -141,6 +182,16 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
 def test_an_unknown_option_or_a_wrong_value_is_refused(option: str) -> None:
     with pytest.raises(PageError, match=r"docs/page\.md:3: "):
         page(f"# T\n\n```python {option}\nx = 1\n```\n")
+
+
+def test_a_misspelled_option_is_recognized() -> None:
+    with pytest.raises(PageError, match="unknown option 'volatil'; did you mean 'volatile'[?]"):
+        page('```python volatil="on"\nx\n```\n')
+
+
+def test_front_matter_may_hold_what_is_of_no_concern_here() -> None:
+    parsed = page("---\ndescription:\nicon: a\nsearch: {boost: 2}\ntimeout: 2\n---\n\n# T\n")
+    assert parsed.description == "" and parsed.settings.timeout == 2 and parsed.meta["icon"] == "a"
 
 
 def test_options_are_read_once() -> None:

@@ -39,6 +39,15 @@ def test_every_block_is_an_item_once(pytester: pytest.Pytester, project: Path, a
     assert [line for line in result.outlines if "::" in line] == ["docs/page.md::line 3", "docs/page.md::line 9"]
 
 
+def test_blocks_of_one_include_are_items_of_their_own(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "snippets").mkdir()
+    (project / "snippets" / "two.md").write_text("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    (project / "docs" / "page.md").write_text('--8<-- "two.md"\n')
+    result = run(pytester, "-v", "docs")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["docs/page.md::line 1 PASSED*", "docs/page.md::line 1, block 2 FAILED*"])
+
+
 def test_blocks_pass_in_their_order_and_alone(pytester: pytest.Pytester, project: Path) -> None:
     run(pytester, "docs").assert_outcomes(passed=2)
     run(pytester, "docs", "-k", "line and 9").assert_outcomes(passed=1, deselected=1)
@@ -50,15 +59,31 @@ def test_a_failure_points_at_the_line_and_the_other_blocks_count(pytester: pytes
     (project / "docs" / "other.md").write_text("```python\nprint('fine')\n```\n")
     result = run(pytester, "docs")
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*docs/page.md:11: block of line 9: raised AssertionError*", "*assert a == 2*"])
+    failure = "docs/page.md:11: block of line 9: raised Assert*"  # the summary is as wide as the terminal
+    result.stdout.fnmatch_lines([failure, "*assert a == 2*", f"FAILED docs/page.md::line 9 - {failure}"])
     assert "livepages/" not in result.stdout.str()
 
 
-def test_a_page_that_cannot_be_read_is_an_error_with_its_line(pytester: pytest.Pytester, project: Path) -> None:
-    (project / "docs" / "page.md").write_text("# T\n\n```python colour='red'\n```\n")
+def test_a_page_that_cannot_be_read_fails_with_its_line_and_alone(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "docs" / "other.md").write_text("# T\n\n```python colour='red'\n```\n")
     result = run(pytester, "docs")
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*docs/page.md:3: unknown option 'colour'*"])
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["FAILED docs/other.md::line 3 - docs/other.md:3: unknown option 'colour'*"])
+
+
+def test_a_page_runs_again_when_it_failed_or_has_changed(pytester: pytest.Pytester, project: Path) -> None:
+    page, log = project / "docs" / "page.md", project.parent / "log"
+    note = f"```python\nopen({str(log)!r}, 'a').write('x')\n"
+    for text, ran in [(f"{note}```\n", 1), (f"Words.\n\n{note}```\n", 1), (f"{note}1 / 0\n```\n", 2), ("", 3)]:
+        page.write_text(text or page.read_text())
+        run(pytester, "docs")
+        assert len(log.read_text()) == ran
+
+
+def test_pages_that_measure_time_come_last(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "docs" / "a.md").write_text("---\nalone: true\n---\n\n```python\n1\n```\n")
+    result = run(pytester, "--collect-only", "-q", "docs")
+    assert [line for line in result.outlines if "::" in line][-1] == "docs/a.md::line 5"
 
 
 def test_marks_and_skips_work_as_users_of_pytest_codeblocks_know_them(pytester: pytest.Pytester, project: Path) -> None:

@@ -7,12 +7,13 @@ import sys
 import pytest
 import yaml
 
-from livepages import jaxhost, render, status
-from livepages.cli import main
-from livepages.outcome import Run
-from livepages.page import Page
-from livepages.project import ProjectError
+from livepages import render
+from livepages.execute import Run
+from livepages.integrations.cli import main
 from livepages.records import Records, mismatch, record
+from livepages.render import status
+from livepages.source import Page, ProjectError
+from livepages.worker import find_runtime, installed
 from tests.conftest import Site
 
 BLOCKS = (
@@ -49,7 +50,7 @@ def rename(site: Site, name: str, **about: object) -> None:
 def test_a_record_is_text_that_people_can_read(recorded: tuple[Site, Page, Run]) -> None:
     site, page, _ = recorded
     host, told = (yaml.safe_load(files(site)[name]) for name in ("cpu.yml", "page.yml"))
-    assert (host["device"], host["count"], host["jax"]) == ("cpu", 1, jaxhost.installed())
+    assert (host["device"], host["count"], host["jax"]) == ("cpu", 1, installed("jax"))
     assert told["device"] == "cpu" and list(told["files"]) == ["snippets/helper.py"]
     first, second, third = told["blocks"]
     assert (first["outcome"], first["stdout"], first["code"]) == ("ran", "x is 2.0", "x = 2.0")
@@ -136,6 +137,14 @@ def test_a_record_that_cannot_be_read_is_an_error_that_names_it(
         Records(site.project).of(page)
 
 
+def test_blocks_of_one_include_are_recorded_each_by_itself(site: Site) -> None:
+    site.write("snippets/two.md", "```python\nprint('first')\n```\n\n```python\nprint('second')\n```\n")
+    page = site.read(site.write("docs/page.md", '--8<-- "two.md"\n'))
+    record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
+    seen = Records(site.project).seen(page)
+    assert [[one.entry.stdout for one in seen[block.index]] for block in page.program] == [["first"], ["second"]]
+
+
 # --- compared ------------------------------------------------------------------------------------------------------
 
 
@@ -144,7 +153,7 @@ def test_an_outcome_must_equal_the_record_of_its_kind_or_else_any(recorded: tupl
     block, outcome = page.program[0], run.outcomes[0]
 
     def told(device: str) -> str:
-        return mismatch(block, outcome, device, Records(site.project).seen(page)[block.line])
+        return mismatch(block, outcome, device, Records(site.project).seen(page)[block.index], find_runtime("jax"))
 
     assert told("cpu") == told("NVIDIA H200") == ""
     file = site.root / "records/cpu/page.yml"
@@ -152,7 +161,7 @@ def test_an_outcome_must_equal_the_record_of_its_kind_or_else_any(recorded: tupl
     for device in ("cpu", "NVIDIA H200"):
         assert (
             told(device)
-            == f"on cpu (cpu, jax {jaxhost.installed()}) it was another; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
+            == f"on cpu (cpu, jax {installed('jax')}) it was another; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
         )
     rename(site, "old", jax="0.4.1")  # there it was another
     record(site.project, "cpu", [(page, run)])  # and here this one
@@ -211,7 +220,7 @@ def test_a_failing_page_is_recorded_and_told_and_the_others_too(
 
 def test_checking_records_does_not_import_jax(recorded: tuple[Site, Page, Run]) -> None:
     site = recorded[0]
-    code = "import sys\nsys.modules['jax'] = None\nfrom livepages.cli import main\nmain(['check'])"
+    code = "import sys\nsys.modules['jax'] = None\nfrom livepages.integrations.cli import main\nmain(['check'])"
     done = subprocess.run([sys.executable, "-c", code], cwd=site.root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -236,13 +245,13 @@ def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: py
 
 
 def shown(site: Site, page: Page, run: Run) -> str:
-    return "\n".join(render.page_lines(page, run, "jax 1", Records(site.project).seen(page), str))
+    return "\n".join(render.page_lines(page, run, find_runtime("jax"), Records(site.project).seen(page), str))
 
 
 def test_a_block_names_the_hosts_that_have_run_it_and_after_an_edit_none(recorded: tuple[Site, Page, Run]) -> None:
     site, page, run = recorded
     assert shown(site, page, run).count("<summary>ran · 1 host</summary>") == 3
-    assert f"verified: cpu, jax {jaxhost.installed()} (2" in shown(site, page, run)
+    assert f"verified: cpu, jax {installed('jax')} (2" in shown(site, page, run)
     edited, again = site.run(BLOCKS[0], BLOCKS[1] + " ", BLOCKS[2])
     assert shown(site, edited, again).count("ran · 1 host") == 1
     assert shown(site, edited, again).count("<summary>ran</summary>") == 2

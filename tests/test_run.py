@@ -1,7 +1,11 @@
 """A page's own process: what it sees, what is captured, and that nothing it does harms anything else."""
 
+import os
+import shutil
+import signal
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +13,12 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.outcome import ERR, OUT, failures, judge
-from livepages.page import Page
-from livepages.processes import Server
-from livepages.run import Runner, Running, Task, finished
-from tests.conftest import Gate, Site, process_ends
+from livepages.execute import ERR, OUT, Run, Runner, WorkerError, failures, judge
+from livepages.execute.processes import Server
+from livepages.execute.runner import Running, Task, finished
+from livepages.source import Page
+from livepages.worker import Runtime
+from tests.conftest import HANG, Gate, Site, process_ends
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
 
@@ -44,6 +49,17 @@ def test_multiprocessing_starts_children_from_the_blocks_run_so_far(site: Site) 
     assert run.outcomes[2].stdout == "[2, 4]\n"
 
 
+def test_an_import_from_the_future_in_a_later_block_does_not_keep_children_from_starting(site: Site) -> None:
+    code = (
+        "x = 1",
+        "from __future__ import annotations\nimport multiprocessing\ndef double(x: Undefined):\n    return 2 * x",
+        'if __name__ == "__main__":\n    with multiprocessing.get_context("spawn").Pool(1) as pool:\n        print(pool.map(double, [x]))',
+    )
+    page, run = site.run(*code)
+    assert not failures(page, run)
+    assert run.outcomes[2].stdout == "[2]\n"
+
+
 def test_pages_do_not_see_each_other(site: Site) -> None:
     writer = site.page(
         "import builtins, os, sys, jax\nbuiltins.leak = sys.leak = os.environ['LEAK'] = 'x'\njax.config.update('jax_enable_x64', True)",
@@ -66,7 +82,7 @@ def test_alone_shuffled_or_in_parallel_pages_give_the_same(site: Site, runner: R
 
     def outputs(pages: list[Page], runner: Runner) -> dict[Path, list[object]]:
         runs = runner.run(site.project, [Task(page) for page in pages])
-        return {path: [(o.output, o.traces, o.compiles) for o in run.outcomes] for path, run in runs.items()}
+        return {path: [(o.output, o.counts) for o in run.outcomes] for path, run in runs.items()}
 
     together = outputs(pages, runner)
     assert outputs(pages[::-1], runner) == together
@@ -101,18 +117,149 @@ def test_snippets_can_be_imported_and_are_remembered(site: Site) -> None:
     assert {"jax", "numpy"} <= set(run.modules)
 
 
-def test_a_fresh_process_is_ready_at_once(site: Site, runner: Runner) -> None:
-    page = site.page("x = 1")
-    readies = [runner.run(site.project, [Task(page)])[page.path].ready for _ in range(5)]
-    assert 0 < min(readies[1:]) < 1.0  # importing jax would take longer; the bar itself is measured by the benchmark
+def test_a_fresh_process_is_forked_from_one_that_has_imported_jax_once(site: Site, runner: Runner) -> None:
+    page = site.page("import os, sys\nprint('jax' in sys.modules, os.getppid(), os.getpid())")
+    said = [runner.run(site.project, [Task(page)])[page.path].outcomes[0].stdout.split() for _ in range(3)]
+    ready, parents, own = zip(*said, strict=True)
+    assert set(ready) == {"True"} and len(set(parents)) == 1 and len(set(own)) == 3
 
 
-def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("livepages.run.CAN_FORK", False)
-    page = site.page("import sys\nprint('hello')", "import os\nos._exit(3)")
-    run = Runner().run(site.project, [Task(page)])[page.path]
-    assert run.outcomes[0].stdout == "hello\n"
-    assert "exit status 3" in run.outcomes[1].fault
+def test_where_there_is_no_fork_pages_do_not_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("os.fork")
+    with pytest.raises(WorkerError, match="use Linux or macOS"):
+        Runner().run(site.project, [Task(site.page("x = 1"))])
+
+
+def test_assertions_are_checked_whatever_the_environment_says(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONOPTIMIZE", "1")
+    page, runner = site.page("assert False"), Runner()
+    outcome = runner.run(site.project, [Task(page)])[page.path].outcomes[0]
+    runner.close()
+    assert outcome.raised and outcome.raised.type == "AssertionError"
+
+
+# --- what runs pages ---------------------------------------------------------------------------------------------
+
+
+def test_a_page_runs_under_plain_python_where_there_is_no_jax(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    trap = site.write("trap/jax/__init__.py", "raise ImportError('jax was imported')").parent.parent
+    monkeypatch.setenv("PYTHONPATH", str(trap))
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
+    page, runner = site.page("import sys\nprint('jax' in sys.modules)", 'needs="gpu"\nx = 1', "import jax"), Runner()
+    run = runner.run(site.project, [Task(page)])[page.path]
+    runner.close()
+    first, second, third = run.outcomes
+    assert first.stdout == "False\n" and not first.counts and not run.device
+    assert second.skipped == "needs gpu; this host has no such device"
+    assert third.raised and third.raised.message == "jax was imported"
+
+
+# --- marks -------------------------------------------------------------------------------------------------------
+
+
+def marked(site: Site, mark: str) -> tuple[Page, Run]:
+    page = site.read(site.write("docs/page.md", f"# T\n\n<!--{mark}-->\n```python\nprint('ran')\n```\n"))
+    return page, site.engine.run([page])[page.path]
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("pytest.mark.skipif(sys.exit(0))", "raised SystemExit: 0"),
+        ("pytest.mark.skipif('sys.exit(0)', reason='a text')", "raised SystemExit: 0"),
+        ("pytest.mark.skipif(nonsense)", "raised NameError: name 'nonsense' is not defined"),
+        ("pytest.mark.slow.name", "is not a mark"),
+        ("pytest.mark.skipif(os._exit(3))", "exit status 3"),
+        ("pytest-codeblocks:importorskip(.odd)", "raised "),
+    ],
+)
+def test_what_a_mark_raises_is_the_failure_of_its_block(site: Site, mark: str, message: str) -> None:
+    (failure,) = failures(*marked(site, mark))
+    assert (failure.page, failure.line) == ("docs/page.md", 4) and message in failure.message
+
+
+@pytest.mark.parametrize(
+    ("mark", "skipped"),
+    [
+        ("pytest.mark.skipif(sys.version_info > (3,), reason='too new')", "too new"),
+        ("pytest.mark.skipif('platform.system()')", "skipped by its mark"),
+        ("pytest.mark.skipif(False, reason='never')", ""),
+        ("pytest.mark.slow", ""),
+        ("pytest-codeblocks:importorskip(no_such_module)", "needs the module no_such_module"),
+        ("pytest-codeblocks:importorskip(no_such_module.part)", "needs the module no_such_module.part"),
+        ("pytest-codeblocks:importorskip(json)", ""),
+    ],
+)
+def test_marks_keep_a_block_from_running(site: Site, mark: str, skipped: str) -> None:
+    page, run = marked(site, mark)
+    assert not failures(page, run)
+    assert (run.outcomes[0].skipped, run.outcomes[0].stdout) == (skipped, "" if skipped else "ran\n")
+
+
+# --- pages that measure time -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def noted(site: Site) -> Callable[..., Page]:
+    """Pages that write down in one file when they begin and end."""
+    log = str(site.root / "log")
+
+    def make(name: str, *code: str, head: str = "") -> Page:
+        said = f"open({log!r}, 'a').write('{{}} {name}\\n')"
+        return site.page(said.format("begin"), *code, said.format("end"), name=name, head=head)
+
+    return make
+
+
+ALONE = "---\nalone: true\n---\n\n"
+
+
+def test_a_page_that_measures_time_runs_alone_after_the_others(site: Site, noted: Callable[..., Page]) -> None:
+    timed = [noted(name, head=ALONE) for name in ("a", "b")]
+    others = [noted(name) for name in ("c", "d", "e")]
+    runner = Runner(3)
+    runs = runner.run(site.project, [Task(page) for page in (*timed, *others)])
+    runner.close()
+    assert len(runs) == 5
+    lines = (site.root / "log").read_text().splitlines()
+    assert {line.split()[1] for line in lines[:6]} == {"c", "d", "e"}
+    assert lines[6:] in (["begin a", "end a", "begin b", "end b"], ["begin b", "end b", "begin a", "end a"])
+
+
+@pytest.mark.parametrize("heads", [("", ALONE), (ALONE, ""), (ALONE, ALONE)])
+def test_it_shares_the_machine_with_no_page_of_another_build(
+    site: Site, runner: Runner, noted: Callable[..., Page], heads: tuple[str, str]
+) -> None:
+    gate, other = Gate(site), Runner()
+    first, second = noted("first", gate.wait, head=heads[0]), noted("second", head=heads[1])
+    (running,) = other.start(site.project, [Task(first)])
+    first_output(running)  # the lock is held
+    (waiting,) = runner.start(site.project, [Task(second)])
+    gate.open()
+    running.future.result(HANG), waiting.future.result(HANG)
+    other.close()
+    assert (site.root / "log").read_text().split() == [
+        "begin",
+        "first",
+        "end",
+        "first",
+        "begin",
+        "second",
+        "end",
+        "second",
+    ]
+
+
+def test_a_page_that_waits_to_be_alone_can_be_stopped(site: Site, runner: Runner, noted: Callable[..., Page]) -> None:
+    gate = Gate(site)
+    (running,) = runner.start(site.project, [Task(noted("first", gate.wait))])
+    first_output(running)
+    (waiting,) = runner.start(site.project, [Task(noted("second", head=ALONE))])
+    waiting.stop()
+    with pytest.raises(CancelledError):
+        waiting.future.result(HANG)
+    gate.open()
+    running.future.result(HANG)
 
 
 # --- pages under way ---------------------------------------------------------------------------------------------
@@ -120,7 +267,7 @@ def test_where_there_is_no_fork_pages_run_too(site: Site, monkeypatch: pytest.Mo
 
 def first_output(running: Running) -> str:
     """What the first block of a page under way printed, as soon as it is known."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG
     while running.so_far().outcomes[0].pending and time.monotonic() < deadline:
         time.sleep(0.01)
     return running.so_far().outcomes[0].stdout
@@ -149,20 +296,23 @@ def test_a_page_that_is_stopped_ends_with_its_process(site: Site, runner: Runner
     pid = first_output(running).strip()
     running.stop()
     with pytest.raises(CancelledError):
-        running.future.result(30)
+        running.future.result(HANG)
     assert process_ends(pid)
 
 
 @LINUX
 def test_a_page_that_is_stopped_while_its_process_begins_ends_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = "import os, time\nsetsid = os.setsid\nos.setsid = lambda: (time.sleep(0.5), setsid())\n"
+    here, gate = site.root / "here", Gate(site)
+    slow = f"import os\nsetsid = os.setsid\ndef hold():\n    open({str(here)!r}, 'w')\n    {gate.wait.replace(chr(10), chr(10) + '    ')}\n    setsid()\nos.setsid = hold\n"
     monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
     runner = Runner()
     (running,) = runner.start(site.project, [Task(site.page("while True: pass"))])
-    time.sleep(0.1)
+    while not here.exists():
+        time.sleep(0.01)
     running.stop()
+    gate.open()
     with pytest.raises(CancelledError):
-        running.future.result(30)
+        running.future.result(HANG)
     runner.close()
 
 
@@ -185,13 +335,13 @@ def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_wit
 def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Server] = []
 
-    def start() -> Server:
-        started.append(Server())
+    def start(runtime: Runtime) -> Server:
+        started.append(Server(runtime))
         return started[-1]
 
-    monkeypatch.setattr("livepages.run.Server", start)
+    monkeypatch.setattr("livepages.execute.runner.Server", start)
     runner = Runner()
-    runner.prepare()
+    runner.prepare(site.project)
     try:
         assert started[0].alive
         runner.run(site.project, [Task(site.page("x = 1"))])
@@ -240,13 +390,41 @@ def test_bytes_that_are_no_text_are_shown_escaped(site: Site) -> None:
     assert outcome.stdout == "\\xff\n"
 
 
+def test_control_characters_are_shown_escaped(site: Site) -> None:
+    page, run = site.run("print('\\x1b[31mred\\0')", 'raises="ValueError"\nraise ValueError("\\x1b[31mred")')
+    assert not failures(page, run)
+    assert run.outcomes[0].stdout == "\\x1b[31mred\\x00\n"
+    assert run.outcomes[1].raised and run.outcomes[1].raised.message == "\\x1b[31mred"
+
+
+def test_what_a_thread_says_after_the_last_block_belongs_to_it(site: Site) -> None:
+    code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()"
+    page, run = site.run(code, "print('last')")
+    assert not failures(page, run)
+    assert "".join(outcome.stdout for outcome in run.outcomes) == "last\nlate\n"
+
+
+def test_compiled_programs_that_are_damaged_are_compiled_again_without_a_word(site: Site) -> None:
+    code = "import jax\nprint(jax.jit(lambda x: x + 1)(1.0))"
+    site.outcomes(code)
+    programs = [*(site.project.cache / "compiled").glob("*-cache")]
+    assert programs and not [*(site.project.cache / "compiled").glob("new-*")]
+    for file in programs:
+        file.write_bytes(file.read_bytes()[:-9])
+    assert site.outcomes(code)[0].output == ((OUT, "2.0\n"),)
+    assert all(file.stat().st_size for file in programs)
+    shutil.rmtree(site.project.cache / "compiled")
+    (site.project.cache / "compiled").write_text("no folder")
+    assert site.outcomes(code)[0].output == ((OUT, "2.0\n"),)
+
+
 def test_traces_and_compiles_are_counted_by_block(site: Site) -> None:
     first, again, other = site.outcomes(
         "import jax, numpy as np\nf = jax.jit(lambda x: x * 2)\nf(np.ones(3))", "f(np.zeros(3))", "f(np.ones(4))"
     )
-    assert (first.traces, first.compiles) == (1, 1)
-    assert (again.traces, again.compiles) == (0, 0)
-    assert (other.traces, other.compiles) == (1, 1)
+    assert first.counts == {"trace": 1, "compile": 1}
+    assert again.counts == {"trace": 0, "compile": 0}
+    assert other.counts == {"trace": 1, "compile": 1}
     assert first.seconds > 0
 
 
@@ -303,6 +481,18 @@ def test_a_subclass_is_an_expected_error_too(site: Site, name: str) -> None:
     assert site.failures(f'raises="{name}"\n{{}}["k"]') == []
 
 
+def test_the_members_of_a_group_of_errors_are_told(site: Site) -> None:
+    (failure,) = site.failures("raise ExceptionGroup('several', [ValueError('one'), KeyError('two')])")
+    assert "  | ValueError: one" in failure.detail and "  | KeyError: 'two'" in failure.detail
+
+
+def test_lines_end_where_python_ends_them(site: Site) -> None:
+    code = "# a form feed \x0c and \u2028 are no ends of lines\nimport inspect\ndef f():\n    return 1\nprint(inspect.getsource(f))\n1 / 0"
+    page, run = site.run(code)
+    assert run.outcomes[0].stdout == "def f():\n    return 1\n\n"
+    assert run.outcomes[0].raised and "    1 / 0\n" in run.outcomes[0].raised.traceback
+
+
 def test_a_failure_names_the_line_of_the_statement(site: Site) -> None:
     (failure,) = site.failures("a = 1\nb = 2\n\nc = a / 0\n")
     assert (failure.page, failure.block, failure.line) == ("docs/page.md", 3, 7)
@@ -353,7 +543,6 @@ HOSTILE = {
     "removed directory": ("import os, shutil\nshutil.rmtree(os.getcwd())", "changed the working directory"),
     "all descriptors closed": ("import os\nos.closerange(3, 256)", "broke the process that it ran in"),
     "message that raises": ("class E(Exception):\n    def __str__(self): return 1 / 0\nraise E", "its message raised"),
-    "terminal escape": ("print('\\x1b[31mred')", "control character"),
     "recursion": ("def f(): f()\nf()", "RecursionError"),
 }
 
@@ -377,6 +566,24 @@ def test_output_may_hold_anything_that_is_text(site: Site) -> None:
     page, run = site.run("print('`' * 8 + '\\n~~~~\\n</div><script>{{ x }} &amp;')")
     assert not failures(page, run)
     assert run.outcomes[0].stdout == "````````\n~~~~\n</div><script>{{ x }} &amp;\n"
+
+
+@LINUX
+def test_what_a_page_started_in_a_session_of_its_own_ends_with_it(site: Site) -> None:
+    code = "import subprocess\nprint(subprocess.Popen(['setsid', 'sleep', '600'], start_new_session=True).pid)"
+    _, run = site.run(code)
+    assert process_ends(run.outcomes[0].stdout.strip())
+
+
+@LINUX
+def test_pages_end_with_the_process_that_forked_them(site: Site) -> None:
+    page, runner = site.page("import os\nprint(os.getpid(), os.getppid())", "while True: pass"), Runner()
+    (running,) = runner.start(site.project, [Task(page)])
+    own, parent = first_output(running).split()
+    os.kill(int(parent), signal.SIGKILL)
+    assert process_ends(own)
+    assert "has ended" in running.future.result(HANG).outcomes[1].fault
+    runner.close()
 
 
 @LINUX

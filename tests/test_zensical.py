@@ -35,6 +35,17 @@ def test_pages_are_built_with_their_outputs(site: Site) -> None:
     assert "<code>output</code>" in html and "live-masthead" in html and "live-stamp" in html
 
 
+def test_pages_of_one_text_show_each_its_own_output(site: Site) -> None:
+    site.write(
+        "docs/two.md",
+        "---\nx64: true\n---\n\n# One\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype)\n```\n",
+    )
+    done = build(site, "import jax.numpy as jnp\nprint(jnp.ones(1).dtype)")
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = [(site.root / f"site/{name}/index.html").read_text() for name in ("one", "two")]
+    assert "<code>float32</code>" in shown[0] and "<code>float64</code>" in shown[1]
+
+
 def test_a_failing_block_ends_the_build_with_page_and_line(site: Site) -> None:
     done = build(site, "x = 1\ny = no_such_name")
     assert done.returncode != 0

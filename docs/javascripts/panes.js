@@ -13,7 +13,7 @@ document$.subscribe(() => {
       const programs = [...panes.querySelectorAll("[role=group]")].slice(1);
       const lines = programs.map((pane) => `${pane.ariaLabel} ${pane.querySelectorAll(".live-lit").length}`);
       panes.querySelector("[role=status]").textContent = !numbers
-        ? "Choose an expression."
+        ? "Choose an underlined expression to see\nwhat became of it in each language."
         : `${names.length > 1 ? `${names.length} expressions` : names[0]}\nLines: ${lines.join(", ")}`;
     };
 

@@ -14,6 +14,13 @@ window.Worker = class extends Worker {
     if (message.type === 0) this.#index = message.data;
     if (message.type !== 2 || !message.data.trim()) return super.postMessage(message);
     this.#coming ??= import(new URL("find.js", beside)).then(({ Find }) => (this.#find = new Find(this.#index)));
-    this.#coming.then((find) => super.postMessage({ ...message, data: find.asked(message.data.trim()) }));
+    this.#coming.then(
+      (find) => super.postMessage({ ...message, data: find.asked(message.data.trim()) }),
+      () => {
+        // It did not come: the theme answers alone, and the next query asks for it again.
+        this.#coming = undefined;
+        super.postMessage(message);
+      },
+    );
   }
 };

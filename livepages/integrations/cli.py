@@ -1,1 +1,208 @@
-from livepages.cli import *  # noqa
+"""The command line."""
+
+import argparse
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from livepages.course import read_course
+from livepages.execute import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
+from livepages.integrations.build import Build
+from livepages.integrations.progress import Progress
+from livepages.records import Host, Records, compare, record
+from livepages.render import status
+from livepages.source import Page, PageError, Project, ProjectError, find_project
+
+_DESCRIPTION = """\
+Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
+Failures are listed as PAGE:LINE; the exit status is 1 if there is one, 2 if the command cannot be carried out."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Carry out a command line and exit."""
+    parser = argparse.ArgumentParser(
+        "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
+    run.add_argument(
+        "pages",
+        nargs="*",
+        type=Path,
+        metavar="PAGE",
+        help="Markdown files to run now, changed or not; all stale ones if none",
+    )
+    run.add_argument("--all", action="store_true", help="run every page, changed or not")
+    run.add_argument("-v", "--verbose", action="store_true", help="print what every block gave")
+    run.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
+    run.set_defaults(act=_run)
+
+    check = commands.add_parser(
+        "check",
+        help="read every page, run nothing: list what cannot be read, what is not run, and what records do not hold",
+    )
+    check.set_defaults(act=_check)
+
+    record = commands.add_parser("record", help="run every page, and write down what this host saw")
+    record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
+    record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
+    record.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
+    record.set_defaults(act=_record)
+
+    compare = commands.add_parser(
+        "compare", help="list the blocks that gave something else on one host than on another"
+    )
+    compare.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
+    compare.add_argument("new", metavar="HOST", help="the other")
+    compare.set_defaults(act=_compare)
+
+    export = commands.add_parser(
+        "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
+    )
+    export.add_argument("site", type=Path, metavar="SITE", help="the folder that holds the built site")
+    export.set_defaults(act=_export)
+
+    clean = commands.add_parser("clean", help="delete what earlier runs left: outcomes and compiled programs")
+    clean.set_defaults(act=_clean)
+
+    options = parser.parse_args(arguments)
+    try:
+        status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
+    except (PageError, ProjectError, WorkerError) as error:
+        parser.error(str(error))
+    sys.exit(status)
+
+
+def _run(options: argparse.Namespace, project: Project) -> int:
+    for file in options.pages:
+        if not file.is_file():
+            sys.stderr.write(f"livepages: {file}: no such page\n")
+            return 2
+    engine = Engine(project, Runner(options.jobs))
+    pages, failed = engine.read([file.resolve() for file in options.pages] or project.page_paths())
+    programs = [page for page in pages if page.program]
+    runs = {} if options.all or options.pages else engine.kept(programs)
+    progress = Progress(_say)
+    stale = [page for page in programs if page.path not in runs]
+    try:
+        progress.started(stale)
+        runs |= engine.run(stale, progress.done)
+    finally:
+        engine.close()
+    for page in programs:
+        failed += failures(page, runs[page.path])
+        if options.verbose:
+            _print_run(page, runs[page.path])
+    print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
+    return _tell(failed)
+
+
+def _check(_: argparse.Namespace, project: Project) -> int:
+    engine = Engine(project)
+    pages, failed = engine.read(project.page_paths())
+    blocks = [block for page in pages for block in page.blocks]
+    off = [block for block in blocks if not block.runs]
+    for block in off:
+        print(f"{block.page}:{block.line}: not run: {block.options.why}")
+    print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
+    records = Records(project)
+    for host, stale in records.stale(pages).items():
+        first = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
+        print(f"{host}: {count(len(stale), 'block')} not recorded as they are now{first}")
+        if host == project.reference:
+            failed += [Failure(block.page, block.line, block.line, f"not recorded on {host}") for block in stale]
+    if project.records.is_dir():
+        message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
+        failed += [
+            Failure(project.name(file), 1, 0, message)
+            for file in records.orphans(pages)
+            if file.is_relative_to(project.records / project.reference)
+        ]
+    return _tell(failed)
+
+
+def _record(options: argparse.Namespace, project: Project) -> int:
+    if options.into:
+        project = replace(project, records=options.into.resolve())
+    engine = Engine(project, Runner(options.jobs))
+    pages, failed = engine.read(project.page_paths())
+    programs = [page for page in pages if page.program]
+    progress = Progress(_say)
+    try:
+        progress.started(programs)
+        runs = engine.run(programs, progress.done)
+    finally:
+        engine.close()
+    for page in programs:
+        failed += failures(page, runs[page.path])
+    changed = record(project, options.host, [(page, runs[page.path]) for page in programs])
+    badge = status.badge(project, programs)
+    (project.records / "status.svg").write_text(badge, encoding="utf-8", newline="\n")
+    print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
+    return _tell(failed)
+
+
+def _compare(options: argparse.Namespace, project: Project) -> int:
+    pages, failed = Engine(project).read(project.page_paths())
+    old, new = (_host(project, name) for name in (options.old, options.new))
+    print(compare(pages, old, new).report)
+    return _tell(failed)
+
+
+def _host(project: Project, name: str) -> tuple[Host, Records]:
+    path = Path(name)
+    if path.parent != Path():
+        project = replace(project, records=path.resolve().parent)
+    records = Records(project)
+    return records.host(path.name), records
+
+
+def _export(options: argparse.Namespace, project: Project) -> int:
+    # What writes notebooks is installed where sites are built; hosts that run pages do without.
+    from livepages.export import publish
+
+    progress = Progress(_say)
+    build = Build(Engine(project))
+    try:
+        build.begin(progress.started, progress.done)
+    finally:
+        build.engine.close()
+    if not build.failures:
+        publish(project, read_course(project), build.ran, options.site)
+    return _tell(build.failures)
+
+
+def _clean(_: argparse.Namespace, project: Project) -> int:
+    shutil.rmtree(project.cache, ignore_errors=True)
+    return 0
+
+
+def _tell(failed: list[Failure]) -> int:
+    for failure in failed:
+        print(failure)
+    if failed:
+        print(f"{len(failed)} failed")
+    return 1 if failed else 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _print_run(page: Page, run: Run) -> None:
+    for block, outcome in zip(page.program, run.outcomes, strict=True):
+        print(f"--- {page.name}:{block.line}  {_cost(outcome)}")
+        for stream, text in outcome.output:
+            print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
+        if outcome.figures:
+            print(f"[{count(len(outcome.figures), 'figure')}]")
+        if outcome.raised:
+            print(outcome.raised.traceback)
+
+
+def _cost(outcome: Outcome) -> str:
+    if outcome.skipped:
+        return f"not run: {outcome.skipped}"
+    return ", ".join([f"{outcome.seconds:.2f} s", *(count(number, what) for what, number in outcome.counts.items())])

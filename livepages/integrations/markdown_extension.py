@@ -1,1 +1,181 @@
-from livepages.markdown_extension import *  # noqa
+"""The integration with Markdown: shows each page's blocks with what running them gave.
+
+MkDocs brings the pages up to date beforehand, all at once, and says which page is converted (`mkdocs_plugin`); so can
+any program that passes a `Conversion`. Elsewhere the pages are brought up to date when the first is converted. Zensical
+says which page it is; for a program that does not, whose text tells: two pages of the same text are then refused.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from markdown import Extension, Markdown
+from markdown.postprocessors import Postprocessor
+from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
+
+from livepages import render
+from livepages.execute import Engine, Failure
+from livepages.integrations.build import Build, Conversion
+from livepages.render import Hints, NameLinks, status
+from livepages.source import Block, Inventory, Page, find_project
+
+
+class ShownError(Exception):
+    """Blocks that failed, or that would not be shown; the message names them, one to a line."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        super().__init__("\n" + "\n".join(map(str, failures)))
+
+
+def _own_build() -> Build:
+    """A build for programs that know nothing of it: a failure ends the conversion."""
+    project = find_project(Path.cwd())
+    files = [*project.page_paths(), *sorted(project.snippets.rglob("*")), *sorted(project.inventories.glob("*.txt"))]
+    files += sorted(project.records.rglob("*.yml"))
+    files += [file for name in ("pyproject.toml", "mkdocs.yml") if (file := project.root / name).exists()]
+    with _one_at_a_time:
+        return _built(project.root, tuple((file, file.stat().st_mtime_ns) for file in files))
+
+
+_one_at_a_time = Lock()
+
+
+@lru_cache(maxsize=1)
+def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
+    """The build of these files, which serves all pages until one changes."""
+    build = Build(Engine(find_project(root)))
+    try:
+        build.begin(lambda pages: None, lambda page, run: None)
+    finally:
+        build.engine.close()
+    if build.failures:
+        raise ShownError(build.failures)
+    return build
+
+
+class LivePagesExtension(Extension):
+    """Shows and checks. Sites have no option to set; programs say what is converted, where they know it."""
+
+    def __init__(self, conversion: Conversion | None = None) -> None:
+        super().__init__()
+        self._conversion = conversion
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (the name is Python-Markdown's)
+        """Register what shows pages and what checks them."""
+        show = _Show(md, self._conversion)
+        # After includes are expanded (32) and white space is normal (30), before fences are read (25).
+        md.preprocessors.register(show, "livepages", 28)
+        # After the table of contents (5) has converted the headings, each like a page of its own.
+        md.treeprocessors.register(_Whole(show), "livepages", -10)
+        # And before MkDocs resolves links (0).
+        md.treeprocessors.register(Hints(md), "livepages-hints", 3)
+        md.treeprocessors.register(NameLinks(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
+        # After stashed HTML is back in place (30).
+        md.postprocessors.register(_Check(show), "livepages", 0)
+
+
+def _anchor(build: Build) -> Callable[[Page, Block], str]:
+    """What says what a link to a block of the build's pages ends with."""
+    anchors = cache(lambda path: render.anchors(pages[path], build.run_of(pages[path])))
+    pages = {page.path: page for page in build.ordered}
+    return lambda page, block: anchors(page.path)[block.index]
+
+
+class _Show(Preprocessor):
+    """Replaces the fences of a page by their source and results."""
+
+    def __init__(self, md: Markdown, conversion: Conversion | None) -> None:
+        super().__init__(md)
+        self._conversion = conversion
+        self.page: Page | None = None
+        self.whole = False
+        self.inventory = Inventory()
+
+    def run(self, lines: list[str]) -> list[str]:
+        self.page, self.whole = None, False
+        if hasattr(self.md, "_original_md"):  # markdown-exec and others render parts of pages this way
+            return lines
+        build = self._conversion.build if self._conversion else _own_build()
+        self.inventory = build.inventory
+        text = _normal("\n".join(lines))
+        page = build.pages.get(path) if (path := self._path(build, text)) else None
+        if page is None or not text.startswith(_normal(page.body)):
+            return self._other(build, path, lines)
+        self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
+        stash = self.md.htmlStash.store
+        shown = render.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
+        shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
+        if status.STATUS in shown:
+            shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
+        stamp = stash(render.stamp(run, build.engine.project.runtime.words)) if run.outcomes else ""
+        # The page's own lines have the tabs that Markdown has expanded by now.
+        return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
+
+    def _path(self, build: Build, text: str) -> Path | None:
+        """The file that this text is the page of; None for any other text."""
+        if self._conversion:
+            return self._conversion.path
+        if "rendering_context" in self.md.preprocessors:  # Zensical's
+            context: Any = self.md.preprocessors["rendering_context"]
+            return build.engine.project.docs / str(context.page.path)
+        bodies = [(_normal(page.body), path) for path, page in build.pages.items()]
+        longest = max((body for body, _ in bodies if text.startswith(body)), key=len, default="")
+        found = [path for body, path in bodies if body == longest] if longest else []
+        if len(found) > 1:
+            names = " and ".join(build.pages[path].name for path in found)
+            raise ShownError([Failure(names, 1, 0, "have the same text, which does not tell which of them is shown")])
+        return found[0] if found else None
+
+    def _other(self, build: Build, path: Path | None, lines: list[str]) -> list[str]:
+        """Text that is no page: one that cannot be read shows why; no block may go unnoticed."""
+        python = next((line for line in lines if re.match(r"[> \t]*(`{3,}|~{3,})(python|py)\b", line)), None)
+        if python is None:
+            return lines
+        name = build.engine.project.name(path or build.engine.project.docs)
+        failed = [failure for failure in build.unread if failure.page == name or not path]
+        if not failed:
+            title = next((line for line in lines if line.strip()), "")
+            message = f"the text that begins {title!r} is not the page's: something changed it before it was shown"
+            failed = [Failure(name, 1, 0, message)]
+            self.report(failed)
+        return [self.md.htmlStash.store(render.failures_shown(failed)), "", *lines]
+
+    def report(self, failures: list[Failure]) -> None:
+        """Tell of failures found while showing."""
+        if self._conversion is None:
+            raise ShownError(failures)
+        self._conversion.build.failures += failures
+
+
+def _normal(text: str) -> str:
+    """Text as Python-Markdown has normalized it when extensions get to see it."""
+    return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")
+
+
+class _Whole(Treeprocessor):
+    """Notices that the text to come is that of the whole page."""
+
+    def __init__(self, show: _Show) -> None:
+        super().__init__(show.md)
+        self._show = show
+
+    def run(self, root: Element) -> None:
+        self._show.whole = True
+
+
+class _Check(Postprocessor):
+    """Sees to it that every block of the page is in what is shown, and that little else is."""
+
+    def __init__(self, show: _Show) -> None:
+        super().__init__(show.md)
+        self._show = show
+
+    def run(self, text: str) -> str:
+        if self._show.page and self._show.whole and (missing := render.missing(self._show.page, text)):
+            self._show.report(missing)
+        return render.told_once(render.light(text))

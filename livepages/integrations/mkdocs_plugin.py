@@ -1,1 +1,257 @@
-from livepages.mkdocs_plugin import *  # noqa
+"""The integration with MkDocs: brings every page up to date before any is shown, in parallel, and tells what failed."""
+
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from jinja2 import Environment, FileSystemBytecodeCache
+from mkdocs.config.base import Config
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.livereload import LiveReloadServer
+from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
+from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation
+from mkdocs.structure.pages import Page as MkDocsPage
+from mkdocs.utils.templates import TemplateContext
+from rcssmin import cssmin
+from rjsmin import jsmin
+from watchdog.events import FileModifiedEvent
+from watchdog.observers.polling import PollingObserver
+
+from livepages.course import read_course
+from livepages.execute import Engine, Failure, WorkerError
+from livepages.export import Kept, publish
+from livepages.integrations.build import Build, Conversion
+from livepages.integrations.progress import Progress
+from livepages.source import Page, PageError, ProjectError, find_project
+
+log = logging.getLogger("mkdocs.plugins.livepages")
+PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
+
+
+class NoOptions(Config):
+    """The plugin's options in ``mkdocs.yml``: none."""
+
+
+class LivePagesPlugin(BasePlugin[NoOptions]):
+    """Has no options: they stand in ``pyproject.toml``, where tests read them too."""
+
+    def __init__(self) -> None:
+        self._serving = False
+        self._server: LiveReloadServer | None = None
+        self._told: list[Failure] = []
+        self._shown = _Shown()
+        self._forms: Kept = {}
+        self._indexed = _Indexed()
+        self._content: str | None = None
+        self._build: Build | None = None
+        self._conversion: Conversion | None = None
+
+    def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
+        """Remember whether failures end the build, or are shown in the page."""
+        self._serving = command == "serve"
+
+    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Find the project; see that the Markdown extension is there to show what this plugin runs."""
+        try:
+            project = find_project(Path(config.config_file_path).parent)
+        except ProjectError as error:
+            raise PluginError(str(error)) from None
+        if Path(config.docs_dir) != project.docs:
+            raise PluginError(f"docs_dir is {config.docs_dir}, but [tool.livepages] docs is {project.docs}")
+        if "livepages" not in config.markdown_extensions:
+            raise PluginError("add livepages to markdown_extensions, which shows what the plugin runs")
+        if self._build is None or self._build.engine.project != project:
+            if self._build:
+                self._build.engine.close()
+            self._build = Build(Engine(project))
+        self._conversion = Conversion(self._build)
+        config.mdx_configs["livepages"] = {"conversion": self._conversion}
+        if self._serving and (privacy := config.plugins.get("material/privacy")):
+            privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
+        return config
+
+    def on_pre_build(self, *, config: MkDocsConfig) -> None:
+        """Run what has to run. A failure ends the build here, before anything is written."""
+        build = self._current()
+        progress = Progress(log.info)
+
+        def started(pages: list[Page]) -> None:
+            if self._server is None:
+                progress.started(pages)
+            names = {page.name for page in pages}
+            self._told = [failure for failure in self._told if failure.page not in names]
+
+        try:
+            if self._server is None:
+                build.begin(started, progress.done)
+            else:
+                build.begin(started, progress.done, PATIENCE, self._again)
+        except (ProjectError, WorkerError) as error:
+            raise PluginError(str(error)) from None
+        log.info(build.summary)
+        self._told = [failure for failure in self._told if failure in build.failures]
+        self._tell(build.failures, "the site is as it was")
+
+    def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
+        """Show what has run, even if the file was saved again in the meantime."""
+        return self._current().source(Path(page.file.abs_src_path or ""))
+
+    def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
+        """Say which page is converted next. While serving, show one that nothing has changed as it was shown before."""
+        self._converts(Path(page.file.abs_src_path or ""))
+        if self._serving:
+            shown = self._current().shown_as(Path(page.file.abs_src_path or ""), markdown)
+            self._shown.watch(page, shown, config, files)
+        return markdown
+
+    def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
+        """Let MkDocs know the anchors of blocks: it looks for anchors in the Markdown alone."""
+        self._converts(None)
+        anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
+        page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
+        return html
+
+    @event_priority(100)
+    def _slim(
+        self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
+    ) -> TemplateContext:
+        """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
+        self._content = page.content
+        if self._indexed.knows(page, config):
+            page.content = ""
+        else:
+            page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)
+        return context
+
+    @event_priority(-100)
+    def _whole(
+        self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
+    ) -> TemplateContext:
+        page.content = self._content
+        self._indexed.keep(page)
+        page.content = re.sub(r' data-search-exclude(="[^"]*")?', "", page.content or "")
+        return context
+
+    on_page_context = CombinedEvent(_slim, _whole)
+
+    def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
+        """Tell of what went wrong when the pages were shown, before any of them is written."""
+        env.trim_blocks = env.lstrip_blocks = True  # half of the theme's HTML is blanks between its statements
+        templates = self._current().engine.project.cache / "theme"
+        templates.mkdir(parents=True, exist_ok=True)
+        env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
+        self._tell(self._current().failures, "no page was written")
+        return env
+
+    def on_post_build(self, *, config: MkDocsConfig) -> None:
+        """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
+        for file in Path(config.docs_dir).rglob("*.css"):
+            _published(file, config).write_text(cssmin(file.read_text(encoding="utf-8")), encoding="utf-8")
+        for file in Path(config.docs_dir).rglob("*.js"):
+            _published(file, config).write_text(jsmin(file.read_text(encoding="utf-8")), encoding="utf-8")
+        build = self._current()
+        try:
+            course = replace(read_course(build.engine.project), url=config.site_url or "")
+            publish(build.engine.project, course, build.ran, Path(config.site_dir), self._forms)
+        except ProjectError as error:
+            raise PluginError(str(error)) from None
+        except PageError as error:
+            failure = Failure(error.page, error.line, 0, error.message)
+            self._tell([failure], "not every form of the pages was written")
+
+    def _tell(self, failures: list[Failure], consequence: str) -> None:
+        new = [failure for failure in failures if failure not in self._told]
+        self._told += new
+        for failure in new:
+            log.error(str(failure))
+        if new and not self._serving:
+            raise PluginError(f"{len(new)} failed, as said above; {consequence}")
+
+    def _again(self) -> None:
+        """Let MkDocs build again, as if each folder that it watches had changed."""
+        assert self._server is not None
+        for emitter in list(self._server.observer.emitters):
+            emitter.queue_event(FileModifiedEvent(emitter.watch.path))
+
+    def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
+        """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
+        watched = [config.docs_dir, config.config_file_path]
+        for path in watched:
+            server.unwatch(path)
+        server.observer = PollingObserver(timeout=0.1)  # MkDocs looks every half second, which is most of the wait
+        project = self._current().engine.project
+        for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
+            server.watch(path)
+        self._current().engine.prepare()
+        self._server = server
+        return server
+
+    def on_shutdown(self) -> None:
+        """End the pages' processes, and the one that they are forked from."""
+        if self._build:
+            self._build.engine.close()
+
+    def _converts(self, path: Path | None) -> None:
+        assert self._conversion is not None
+        self._conversion.path = path
+
+    def _current(self) -> Build:
+        assert self._build is not None
+        return self._build
+
+
+def _published(file: Path, config: MkDocsConfig) -> Path:
+    """Where a file of the docs is in the built site."""
+    return Path(config.site_dir, file.relative_to(config.docs_dir))
+
+
+class _Shown:
+    """What converting each page gave, for as long as its text, its run and the names of all files stay the same."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[object, dict[str, Any]]] = {}
+
+    def watch(self, page: MkDocsPage, shown: object, config: MkDocsConfig, files: Files) -> None:
+        """Give the page a `render` that converts only what is new."""
+        name, convert = page.file.src_uri, page.render
+        settings = Path(config.config_file_path).stat().st_mtime_ns
+        key = (shown, page.meta, settings, tuple(sorted(files.src_uris)))
+
+        def render(config: MkDocsConfig, files: Files) -> None:
+            if name in self._kept and self._kept[name][0] == key:
+                vars(page).update(self._kept[name][1])
+                return
+            before = dict(vars(page))
+            convert(config, files)
+            self._kept[name] = key, {what: value for what, value in vars(page).items() if before.get(what) is not value}
+
+        page.render = render  # type: ignore[method-assign]
+
+
+class _Indexed:
+    """What the theme's search index holds of each page, for as long as `_Shown` gives the very same content."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, tuple[str | None, list[Any]]] = {}
+        self._entries: list[Any] = []
+        self._before = 0
+
+    def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
+        """Whether the page's entries are known; to be asked before the index is made."""
+        search = config.plugins.get("material/search")
+        self._entries = search.search_index.entries if search else []
+        self._before = len(self._entries)
+        return bool(search) and page.file.src_uri in self._kept and self._kept[page.file.src_uri][0] is page.content
+
+    def keep(self, page: MkDocsPage) -> None:
+        """Keep the entries just made, or put those in their place that are known."""
+        made = self._entries[self._before :]
+        content, entries = self._kept.setdefault(page.file.src_uri, (page.content, made))
+        if content is page.content:
+            self._entries[self._before :] = entries
+        else:
+            self._kept[page.file.src_uri] = page.content, made

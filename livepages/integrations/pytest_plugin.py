@@ -1,1 +1,240 @@
-from livepages.pytest_plugin import *  # noqa
+"""The integration with pytest: pages are files, blocks are items, and a failure points at the Markdown line.
+
+A page runs once, in a process of its own, up to the last block that is selected, unless the cache holds its run. Pages
+run side by side, as many as there are cores, from the moment the first item starts; those that measure time come last.
+Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of its processes runs once in each.
+"""
+
+import ast
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pytest_codeblocks.plugin import TestBlock
+
+from livepages.execute import Engine, Failure, Run, count, judge
+from livepages.records import Records, mismatch
+from livepages.source import Page, PageError, Project, ProjectError, find_project, read_page
+
+_RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
+
+
+class BlockError(Exception):
+    """A block that did not do what its page says."""
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A failure as pytest shows one: whole, and its first line in the summary."""
+
+    text: str
+
+    @property
+    def reprcrash(self) -> SimpleNamespace:
+        return SimpleNamespace(message=self.text)
+
+    def toterminal(self, writer: Any) -> None:
+        writer.line(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Pages are collected here, and nowhere else: pytest-codeblocks does not know that their blocks belong together."""
+    collected = yield
+    project = _project_of(file_path) if file_path.suffix == ".md" else None
+    if project is None:
+        return collected
+    return [PageFile.from_parent(parent, path=file_path)]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Pages that measure time run last, so their items are asked last."""
+    items.sort(key=lambda item: isinstance(item, BlockItem) and item.page.settings.alone)
+
+
+def _project_of(file: Path) -> Project | None:
+    try:
+        project = find_project(file)
+    except ProjectError:
+        return None
+    return project if file.is_relative_to(project.docs) else None
+
+
+class PageFile(pytest.File):
+    """One page."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """An item for each block that runs; for a page that cannot be read, one that says so."""
+        project = _project_of(self.path)
+        assert project is not None
+        try:
+            page = read_page(self.path, project)
+            on_line: Counter[int] = Counter()  # an include may hold several blocks
+            for number, block in enumerate(page.program):
+                on_line[block.line] += 1
+                yield BlockItem.of(self, project, page, number, on_line[block.line])
+        except PageError as error:
+            yield UnreadableItem.of(self, error)
+
+
+class UnreadableItem(pytest.Item):
+    """A page that cannot be read; an error of collection would keep the other pages from being tested."""
+
+    error: PageError
+
+    @classmethod
+    def of(cls, parent: PageFile, error: PageError) -> "UnreadableItem":
+        """The item for what is wrong with a page."""
+        item: UnreadableItem = cls.from_parent(parent, name=f"line {error.line}")
+        item.error = error
+        return item
+
+    def runtest(self) -> None:
+        """Fail."""
+        raise self.error
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
+        """The failure as page and line, and what is wrong there."""
+        return _Told(str(excinfo.value))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the fault is; pytest counts lines from 0."""
+        return self.path, self.error.line - 1, f"{self.error.page}:{self.error.line}"
+
+
+class BlockItem(TestBlock):
+    """One block; named as pytest-codeblocks names it."""
+
+    project: Project
+    page: Page
+    number: int
+    fault: str | None
+
+    @classmethod
+    def of(cls, parent: PageFile, project: Project, page: Page, number: int, on_line: int) -> "BlockItem":
+        """The item of block `number` of the program, block `on_line` of those on its line, with the marks above it."""
+        block = page.program[number]
+        which = f", block {on_line}" if on_line > 1 else ""
+        item: BlockItem = cls.from_parent(parent, name=f"line {block.line}{which}", obj=block)
+        item.project, item.page, item.number = project, page, number
+        item.fault = None
+        for mark in block.marks:
+            try:
+                _add(item, ast.parse(mark, mode="eval").body)
+            except pytest.fail.Exception as error:  # it is not known, and pytest is strict
+                item.fault = f"mark {mark}: {error}"
+        return item
+
+    def runtest(self) -> None:
+        """Compare the block's outcome with what its page says."""
+        all_runs = self.session.stash.setdefault(_RUNS, {})
+        runs = all_runs.get(self.project.root) or all_runs.setdefault(
+            self.project.root, _Runs(self.session, self.project)
+        )
+        block = self.page.program[self.number]
+        if self.fault:
+            raise BlockError(str(Failure(block.page, block.line, block.line, self.fault)))
+        run = runs.of(self.page)
+        outcome = run.outcomes[self.number]
+        if outcome.skipped:
+            pytest.skip(outcome.skipped)
+        if failure := judge(block, outcome):
+            raise BlockError(str(failure))
+        if told := mismatch(
+            block, outcome, run.device, runs.records.seen(self.page)[block.index], self.project.runtime
+        ):
+            message = "the output is not the one on record; `livepages record` would write this one down"
+            raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
+        """The failure as page, line and filtered traceback."""
+        if isinstance(excinfo.value, BlockError):
+            return _Told(str(excinfo.value))
+        return pytest.Item.repr_failure(self, excinfo)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the block stands; pytest counts lines from 0."""
+        return (
+            self.path,
+            self.page.program[self.number].line - 1,
+            f"{self.page.name}:{self.page.program[self.number].line}",
+        )
+
+
+def _add(item: pytest.Item, mark: ast.expr) -> None:
+    """Add a mark to an item, as far as that needs no code of the page, so that marks can select items.
+
+    What keeps a block from running is found out where it runs.
+    """
+    call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if not name or name == "skipif":
+        return
+    with contextlib.suppress(ValueError):
+        arguments = [ast.literal_eval(argument) for argument in call.args]
+        named = {keyword.arg or "": ast.literal_eval(keyword.value) for keyword in call.keywords}
+        item.add_marker(getattr(pytest.mark, name)(*arguments, **named))
+
+
+class _Runs:
+    """The runs of all selected pages of a project: those that the cache holds, and the others, begun together in the
+    background, or, in one of several processes of pytest-xdist, each when it is asked for, as no process knows which
+    pages the others get."""
+
+    def __init__(self, session: pytest.Session, project: Project) -> None:
+        self._engine = Engine(project)
+        self.records = Records(project)
+        session.config.add_cleanup(self._engine.close)
+        self._pages: dict[Path, Page] = {}
+        self._counts: dict[Path, int] = {}
+        for item in session.items:
+            if isinstance(item, BlockItem) and item.project == project:
+                self._pages[item.path] = item.page
+                self._counts[item.path] = max(self._counts.get(item.path, 0), item.number + 1)
+        self._runs = self._engine.kept(self._pages.values())
+        stale = [path for path in self._pages if path not in self._runs]
+        if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
+            alone = sum(self._pages[path].settings.alone for path in stale)
+            reporter.ensure_newline()
+            reporter.write_line(
+                f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "
+                f"{len(self._runs)} unchanged"
+            )
+        self._ready = {path: threading.Event() for path in stale}
+        self._error: BaseException | None = None
+        self._one_by_one = hasattr(session.config, "workerinput")
+        if stale and not self._one_by_one:
+            threading.Thread(target=self._run, args=[stale], name="livepages-pytest", daemon=True).start()
+
+    def of(self, page: Page) -> Run:
+        """The run of a page, waited for."""
+        if page.path not in self._runs:
+            if self._one_by_one:
+                self._run([page.path])
+            self._ready[page.path].wait()
+            if page.path not in self._runs and self._error:
+                raise self._error
+        return self._runs[page.path]
+
+    def _run(self, paths: Iterable[Path]) -> None:
+        try:
+            self._engine.run([self._pages[path] for path in paths], self._done, self._counts)
+        except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
+            self._error = error
+            for ready in self._ready.values():
+                ready.set()
+
+    def _done(self, page: Page, run: Run) -> None:
+        self._runs[page.path] = run
+        self._ready[page.path].set()

@@ -41,7 +41,7 @@ def regression_loss(answer: Answer) -> None:
         again = traces_while(lambda kind=kind: answer(2 * a, b, kind))  # type: ignore[misc]
         require(not again, f"a second call with kind {kind!r} and the same shapes is traced again")
         same(f"kind {kind!r} and other numbers", answer(2 * a, b, kind), np.float32((14 if kind == "l1" else 98) / 3))
-        one_program(lambda a, b, kind=kind: answer(a, b, kind), a, b)  # type: ignore[misc]
+        one_program(lambda a, b, kind=kind: answer(a, b, kind), a, b)
     same("kind 'l1' and five numbers", answer(jnp.arange(5.0), jnp.ones(5), "l1"), np.float32(1.4))
 
 

@@ -1,8 +1,10 @@
 """What the browser tests share: the site, built once for all processes; a host for it; a browser."""
 
 import fcntl
+import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser import reader
 from tests.browser.reader import View, Visit
+from tests.conftest import Course
 
-expect.set_options(timeout=20_000)  # milliseconds; this machine may be busy
+expect.set_options(timeout=reader.HANG)
 
 ASK = """async (queries) => {
   const { search } = JSON.parse(document.getElementById("__config").textContent);
@@ -29,18 +32,37 @@ ASK = """async (queries) => {
 }"""
 
 
+@dataclass(frozen=True)
+class Built:
+    """The built site, and what keeps it from being built strictly."""
+
+    folder: Path
+    failing: list[str]  # pages
+    problem: str
+
+
 @pytest.fixture(scope="package")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site."""
+def built(tmp_path_factory: pytest.TempPathFactory, course: Course) -> Built:
+    """The site, built once for all processes; strictly, unless a page fails, which its own test tells."""
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         shared = shared.parent
-    site = shared / "site"
+    site, notes = shared / "site", shared / "site.json"
     with (shared / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not site.exists():
-            reader.build(site)
-    return site
+        if not notes.exists():
+            failing = course.failing()
+            problem = "" if failing else reader.build(site)
+            if failing or problem:
+                assert not (said := reader.build(site, strictly=False)), said
+            notes.write_text(json.dumps([failing, problem]))
+    return Built(site, *json.loads(notes.read_text()))
+
+
+@pytest.fixture(scope="package")
+def folder(built: Built) -> Path:
+    """The folder of the built site."""
+    return built.folder
 
 
 @pytest.fixture(scope="package")

@@ -1,14 +1,19 @@
 """What holds for every page of the built site, in a real browser."""
 
+import hashlib
 import re
+import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from livepages.project import find_project
+from livepages.source import find_project
 from tests.browser import reader
+from tests.browser.conftest import Built
 from tests.browser.reader import VIEWS, View, Visit
+from tests.conftest import Proofs
 
 DOCS = find_project(Path(__file__)).docs
 PAGES = sorted(
@@ -23,13 +28,39 @@ LOOKS = sorted(
 )
 
 
+def test_the_site_is_built_strictly(built: Built) -> None:
+    if built.failing:
+        pytest.skip(f"not tried, as these fail: {', '.join(built.failing)}")
+    assert not built.problem, built.problem
+
+
 def test_these_are_all_pages(folder: Path) -> None:
     assert reader.urls(folder) == PAGES
 
 
+@cache
+def around(folder: Path) -> str:
+    """All that decides how a page looks besides its own HTML: styles, scripts, the browser, and what is checked."""
+    files = [file for file in sorted(folder.rglob("*")) if file.suffix in (".css", ".js", ".svg", ".woff2")]
+    checks = [file for file in Path(__file__).parent.glob("*.py")]
+    version = subprocess.run([str(reader.CHROMIUM), "--version"], capture_output=True, check=True).stdout
+    return hashlib.sha256(version + b"".join(file.read_bytes() for file in [*files, *checks])).hexdigest()
+
+
+def rests_on(folder: Path, url: str, *check: object) -> list[str]:
+    """What decides whether a check of a page passes."""
+    file = folder / url
+    page = file / "index.html" if file.is_dir() else file
+    return [around(folder), page.read_text(encoding="utf-8"), url, *map(str, check)]
+
+
 @pytest.mark.parametrize(("url", "view"), LOOKS, ids=str)
-def test_a_page_is_light_fits_and_is_open_to_all(url: str, view: View, visit: Callable[..., Visit]) -> None:
-    """That it asks nobody else, and that there are no errors, the fixture checks."""
+def test_a_page_is_light_fits_and_is_open_to_all(
+    url: str, view: View, visit: Callable[..., Visit], folder: Path, proofs: Proofs
+) -> None:
+    texts = rests_on(folder, url, "looks", view)
+    if proofs.known(*texts):
+        return
     seen = visit(url, view)
     policy = seen.page.locator("meta[http-equiv='Content-Security-Policy']").get_attribute("content")
     assert policy and policy.startswith("default-src 'self'")
@@ -42,6 +73,8 @@ def test_a_page_is_light_fits_and_is_open_to_all(url: str, view: View, visit: Ca
     for width in (320, 390, 768):
         seen.page.set_viewport_size({"width": width, "height": 800})
         assert seen.page.evaluate("document.documentElement.scrollWidth") == width
+    assert not seen.foreign and not seen.complaints
+    proofs.keep(*texts)
 
 
 def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(folder: Path) -> None:
@@ -55,10 +88,14 @@ def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(f
 
 
 @pytest.mark.parametrize("url", PAGES)
-def test_a_page_needs_no_javascript(url: str, visit: Callable[..., Visit]) -> None:
+def test_a_page_needs_no_javascript(url: str, visit: Callable[..., Visit], folder: Path, proofs: Proofs) -> None:
+    texts = rests_on(folder, url, "no JavaScript")
+    if proofs.known(*texts):
+        return
     page = visit(url, java_script_enabled=False).page
     for details in page.locator("article details").all():
         details.evaluate("details => details.open = true")
     shown = page.locator("article :is(h1, h2, p, pre > code, .live-result:not(.live-silent), .live-figure svg)")
     hidden = shown.evaluate_all("found => found.filter(part => !part.checkVisibility()).map(part => part.outerHTML)")
     assert shown.count() and not hidden
+    proofs.keep(*texts)

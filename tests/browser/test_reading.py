@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from livepages.page import Block, read_page
-from livepages.project import find_project
+from livepages.source import Block, find_project, read_page
 from tests.browser.reader import View, Visit, hold
 
 Open = Callable[..., Visit]
@@ -21,7 +20,7 @@ CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 def blocks(url: str) -> list[Block]:
     """The blocks of a page whose source a reader sees."""
     path = PROJECT.docs / f"{url.rstrip('/')}.md"
-    page = read_page(path, PROJECT.snippets, PROJECT.name(path))
+    page = read_page(path, PROJECT)
     return [block for block in page.blocks if block.options.source != "none"]
 
 

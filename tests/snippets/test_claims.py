@@ -9,14 +9,14 @@ def filled() -> Claims:
     claim = Claims()
     claim.topic = "Arrays"
     claim("one", True)
-    claim("two words", False, "changed in 0.5")
+    claim("two words", False, "changed in 0.5.0")
     claim.topic = "Trees"
     claim("three", False, "false")
     return claim
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"), [(False, "holds"), (True, "false"), (True, "changed in 0.5"), (True, "hold")]
+    ("found", "expected"), [(False, "holds"), (True, "false"), (True, "changed in 0.5.0"), (True, "hold")]
 )
 def test_a_surprise_fails_and_is_not_counted(found: bool, expected: str) -> None:
     claim = Claims()
@@ -28,7 +28,7 @@ def test_a_surprise_fails_and_is_not_counted(found: bool, expected: str) -> None
 def test_a_verdict_is_shown_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     claim = filled()
     assert capsys.readouterr().out.splitlines()[1] == (
-        f'<p class="live-verdict live-changed">changed in <a href="{CHANGES}0-5-0-jan-17-2025">0.5</a></p>'
+        f'<p class="live-verdict live-changed">changed in <a href="{CHANGES}0-5-0-jan-17-2025">0.5.0</a></p>'
     )
     assert claim.verdicts == {"Arrays": {"one": "holds", "two words": "changed"}, "Trees": {"three": "false"}}
     assert claim.counts("Arrays") == {"holds": 1, "changed": 1}

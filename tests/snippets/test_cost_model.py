@@ -4,6 +4,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 from cost_model import Cost, Host, draw_roofline, read_host, recorded
+from matplotlib.text import Text
 
 PRODUCT = Cost("peak product", 2e9, 1e6, 0.5)
 MEMORY = Cost("peak memory", 1e6, 4e9, 2.0)
@@ -39,11 +40,20 @@ def test_the_slower_of_arithmetic_and_memory_is_predicted() -> None:
     assert host.predict(1e9, 4e9) == 2.0
 
 
-def test_names_of_dots_do_not_lie_on_each_other() -> None:
+def test_names_cover_neither_each_other_nor_dots() -> None:
     alike = [Cost(f"program {n}", 1e6, 4e6, 1e-3 * (1 + n / 100)) for n in range(5)]
-    fig, ax = plt.subplots()
+    alike += [Cost(f"other {n}", 1e7, 1e6, 1e-2 * 4**n) for n in range(3)]
+    fig, ax = plt.subplots(figsize=(4.8, 4.4), layout="constrained")
     draw_roofline(fig, ax, Host(4e9, 2e9, [*alike, Cost("copy", 0.0, 8e6, 1e-3)]))
-    boxes = [text.get_window_extent() for text in ax.texts]
-    assert sorted(text.get_text() for text in ax.texts) == [cost.name for cost in alike]
+    fig.draw_without_rendering()
+    boxes = [Text.get_window_extent(text) for text in ax.texts]  # without the line to the dot
+    assert sorted(text.get_text() for text in ax.texts) == sorted(cost.name for cost in alike)
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    dots = [ax.transData.transform((cost.intensity, cost.flops / cost.seconds / 1e9)) for cost in alike]
+    assert not any(box.contains(*dot) for box in boxes for dot in dots)
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == [
+        "limits of this machine",
+        "memory limits",
+        "arithmetic limits",
+    ]
     plt.close(fig)

@@ -9,7 +9,7 @@ from ladder import Column, Record, Release, Seen
 from ladder_page import End, Ladder
 
 IDIOMS = [
-    ladder.Idiom("jax.old<", "jax", "jax.old<", "jax.new", "Use `jax.new` & be glad."),
+    ladder.Idiom("jax.old<", "jax", "jax.old<", "jax.new", "Use `jax.new` & be glad.", "0.9.3", "0.10.4"),
     ladder.Idiom("jax.gone", "jax", "jax.gone"),
 ]
 BEHAVIORS = [ladder.Behavior("a | b", "numbers", "'1'"), ladder.Behavior("same", "numbers", "'1'")]
@@ -81,6 +81,33 @@ def test_the_committed_record_knows_every_idiom_and_behavior() -> None:
         assert set(column.behaviors) == {behavior.name for behavior in ladder.behaviors()}, release
 
 
+def test_the_change_log_and_the_record_agree() -> None:
+    """A version that the change log names lies between the recorded releases that show the change."""
+    record = Record()
+    newest = record.releases[-1].name
+    told = Ladder(record, record.columns[newest], newest)
+    wrong = []
+    for idiom in ladder.idioms():
+        verdicts = dict(zip(told.releases, told.verdicts(idiom.name)))
+        alive = [release for release, verdict in verdicts.items() if verdict in ("runs", "warns")]
+        warns = [release for release, verdict in verdicts.items() if verdict == "warns"]
+        since = told.new_since(idiom.name)
+        bounds = [
+            (alive[-1:], idiom.removed, _next(told.releases, alive[-1]) if alive else told.releases[0]),
+            ([], idiom.deprecated, warns[0] if warns else ""),
+            (told.releases[: told.releases.index(since)][-1:] if since else [], idiom.added, since),
+        ]
+        for before, said, seen in bounds:
+            early = bool(before) and ladder.number(said) <= ladder.number(before[0])
+            if said and seen and (early or ladder.number(said) > ladder.number(seen)):
+                wrong.append((idiom.name, before, said, seen))
+    assert wrong == []
+
+
+def _next(releases: list[str], release: str) -> str:
+    return (releases + ["0"])[releases.index(release) + 1]
+
+
 def test_releases_are_ordered_by_number() -> None:
     releases = ["0.4.13", "0.9.2", "0.10.2", "0.12.0", "0.12.0.1"]
     assert sorted(releases[::-1], key=ladder.number) == releases
@@ -144,12 +171,13 @@ def test_a_release_that_is_not_recorded_stands_beside_the_others(record: Record)
     told = Ladder(record, column("runs", shows="3", new="fails"), "0.13")
     assert told.releases == ["0.9", "0.10", "0.11", "0.12", "0.13"]
     assert told.verdicts("jax.old<") == ["runs", "warns", "hints", "fails", "runs"]
-    assert "That gives" in told.rows("jax")
+    assert "On this release that gives" in told.rows("jax")
+    assert told.fate("jax.old<") == "Last seen in 0.10, gone by 0.11, back by 0.13"
 
 
 def test_a_life_in_words(told: Ladder) -> None:
-    assert told.fate("jax.old<") == "runs to 0.9, warns from 0.10, fails from 0.11"
-    assert told.fate("jax.gone") == "fails on all"
+    assert told.fate("jax.old<") == "Last seen in 0.10, gone by 0.11"
+    assert told.fate("jax.gone") == "Fails on every sampled release, from 0.9 on"
     assert told.ends() == [End("jax.old<", "0.10", "0.11", "0.11")]
     assert told.new_since("jax.old<") == "0.10"
 
@@ -159,7 +187,7 @@ def test_a_name_that_came_and_went(record: Record) -> None:
         record.columns[name].old["jax.gone"] = Seen("runs")
     told = Ladder(record, LIVES["0.12"], "0.12")
     assert told.verdicts("jax.gone") == ["absent", "runs", "runs", "fails"]
-    assert told.fate("jax.gone") == "runs from 0.10, fails from 0.12"
+    assert told.fate("jax.gone") == "First seen in 0.10, last seen in 0.11, gone by 0.12"
     assert End("jax.gone", "", "0.12", "") in told.ends()
 
 
@@ -168,9 +196,10 @@ def test_a_row_holds_all_there_is_to_know(told: Ladder) -> None:
     assert 'id="old-jax.old"' in rows and 'data-seen="rwhf"' in rows
     assert "jax.old&lt;" in rows and "jax.old<" not in rows
     assert "Use <code>jax.new</code> &amp; be glad." in rows
-    assert "Write, from 0.10 on:" in rows
+    assert "Change log: deprecated in 0.9.3 and removed in 0.10.4." in rows
+    assert "Write (first seen to run on 0.10):" in rows
     assert "<li>0.11: AttributeError: use jax.new</li>" in rows
 
 
 def test_the_list_has_what_changed(told: Ladder) -> None:
-    assert told.changed("numbers") == "- `a | b`: `1`, from 0.11 `2`"
+    assert told.changed("numbers") == "- `a | b`: `1`, by 0.11 `2`"

@@ -18,10 +18,9 @@ from examiner import tools
 from examiner.verdict import CHECKS, PARTS, exercises
 from examiner.watch import PAGES, start
 
-from livepages.engine import Engine
-from livepages.page import Block, Page
-from livepages.project import find_project
-from livepages.publish import programs
+from livepages.execute import Engine
+from livepages.export.publication import programs
+from livepages.source import Block, Page, find_project
 from tests.conftest import Reader
 
 PROJECT = find_project(Path(__file__))

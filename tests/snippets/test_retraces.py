@@ -1,15 +1,33 @@
-"""The counter behind the page on recompilation: what it marks, what it shows, and what it forgets of a message."""
+"""The counter behind the page on recompilation: its marks, its tables and links, and the reasons it takes from the log."""
 
+from collections.abc import Iterator
+
+import jax
 import pytest
-import retraces
-from retraces import WAYS, count, reason, table
+from retraces import WAYS, Report, count, links, reason, table
 
 BY_NAME = {way.name: way for ways in WAYS.values() for way in ways}
 
 
+@pytest.fixture(autouse=True)
+def compiled_anew() -> Iterator[None]:
+    """What the log says of a program depends on whether it has been compiled before."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
+
+
 @pytest.mark.parametrize(
     ("name", "marks"),
-    [("same_function", "●···"), ("new_partial", "●●●●"), ("committed", "●◐··"), ("short_batch", "●··●")],
+    [
+        ("same_function", "●···"),
+        ("new_partial", "●●●●"),
+        ("committed", "●◐··"),
+        ("short_batch", "●··●"),
+        ("ordered_dict", "●●··"),
+        ("static_tuples", "●···"),
+        ("under_prng", "●···"),
+    ],
 )
 def test_marks(name: str, marks: str) -> None:
     assert count(BY_NAME[name]).marks == marks
@@ -33,9 +51,19 @@ def test_code_is_the_body_that_runs() -> None:
 def test_every_way_has_its_own_anchor_and_row() -> None:
     anchors = [way.anchor for way in BY_NAME.values()]
     assert len(set(anchors)) == len(anchors) == sum(map(len, WAYS.values()))
-    shown = table([retraces.Report(way, "●●··", "a < b") for way in WAYS["static"]])
+    shown = table([Report(way, "●●··", "a < b") for way in WAYS["static"]])
     assert all(f'<tr id="{way.anchor}">' in shown for way in WAYS["static"])
     assert "a &lt; b" in shown and "2 of 4 calls traced" in shown
+
+
+def test_links_group_the_ways_by_what_they_cost() -> None:
+    ways = WAYS["static"]
+    marks = ["●●●●", "●···", "●◐··", "●··●"]
+    shown = links([Report(way, mark, "") for way, mark in zip(ways, marks)])
+    every, some, once = shown.split("<li>")[1:]
+    assert "(1)" in every and f'href="#{ways[0].anchor}"' in every
+    assert "(2)" in some and all(f'href="#{way.anchor}"' in some for way in ways[2:4])
+    assert "(1)" in once and f'href="#{ways[1].anchor}"' in once
 
 
 def test_reason_leaves_out_places_and_addresses() -> None:

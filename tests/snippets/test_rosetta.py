@@ -56,7 +56,7 @@ def row(numpy: str, jax: str, said: str = "note: Why.") -> Any:
 def test_a_row_is_what_it_says(said: str, jax: str) -> None:
     row("x + 1", jax, said).check()
     for other in {"note: Why.", "dtype: Why.", "differs: Why."} - {said}:
-        with pytest.raises(AssertionError, match="said to be"):
+        with pytest.raises(AssertionError, match="marked"):
             row("x + 1", jax, other).check()
 
 
@@ -102,6 +102,18 @@ def test_the_rows_are_readable_and_their_record_is_of_them() -> None:
     assert record["results"].keys() == record["code"].keys()
     wide = [line for row in rows for code in row.code.values() for line in code.splitlines() if len(line) > 49]
     assert not wide  # columns are narrow
+
+
+def test_the_ported_model_was_recorded_from_this_program() -> None:
+    program, record = SNIPPETS / "ported_torch.py", SNIPPETS / "ported.json"
+    saved = rosetta.json.loads(record.read_text())
+    assert saved["code"] == program.read_text(), "run python snippets/ported_torch.py where PyTorch is installed"
+    pytest.importorskip("torch")
+    again = import_module("ported_torch").record()
+    for name in ("state_dict", "eval", "train", "running_mean", "running_var"):
+        flat = [np.ravel(v) for v in (again[name].values() if name == "state_dict" else [again[name]])]
+        kept = [np.ravel(v) for v in (saved[name].values() if name == "state_dict" else [saved[name]])]
+        assert all(np.allclose(one, other, atol=1e-4) for one, other in zip(flat, kept)), name
 
 
 def test_the_cheat_sheet_holds_each_line_to_its_comment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""What the page of silent programs finds out: each is silent, each has a loud form, and a switch that notices is seen."""
+"""The page of silent programs: each is silent, each has a loud version, and the switches that notice it are found."""
 
 import pytest
 import silent
 from silent import DIFFERS, ENTRIES, RAISES, SILENT, examine, printed, table, under, under_checkify
 
 
-def test_every_program_has_its_loud_form() -> None:
+def test_every_program_has_its_loud_version() -> None:
     assert len(ENTRIES) >= 20 and not silent._QUIET
     assert len({silent.anchor(entry.title) for entry in ENTRIES.values()}) == len(ENTRIES)
 
@@ -38,7 +38,7 @@ def test_a_row_names_flags_and_error_and_leads_to_its_section() -> None:
         silent.Finding("c", "C is d", "1", 0, quiet | {"disable_jit": DIFFERS}, "TypeError"),
     ]
     shown = table(findings)
-    assert '<a href="#c-is-d">C is d</a></td><td>none; another result under <code>disable_<wbr>jit</code>' in shown
+    assert '<a href="#c-is-d">C is d</a></td><td>none; different output under <code>disable_<wbr>jit</code>' in shown
     assert "A &lt; b</a></td><td><code>debug_<wbr>nans</code></td><td><code>Value<wbr>Error</code>" in shown
     assert [finding.verdict for finding in findings] == ["one flag", "other result"]
 

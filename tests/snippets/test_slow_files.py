@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import Future
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 SNIPPETS = Path(__file__).parents[2] / "snippets"
 sys.path.insert(0, str(SNIPPETS))
@@ -24,3 +27,40 @@ def test_it_does_not_import_jax() -> None:
     code = "import slow_files; print(slow_files.worker()[1])"
     printed = subprocess.run([sys.executable, "-c", code], cwd=SNIPPETS, capture_output=True, text=True, check=True)
     assert printed.stdout == "False\n"
+
+
+class Pool:
+    """Runs what it gets at once, and counts it."""
+
+    submitted = 0
+
+    def submit(self, function: Callable[[int], int], number: int) -> Future[int]:
+        self.submitted += 1
+        future: Future[int] = Future()
+        try:
+            future.set_result(function(number))
+        except OSError as error:
+            future.set_exception(error)
+        return future
+
+
+def test_batches_come_in_order_and_a_few_ahead() -> None:
+    pool = Pool()
+    batches = slow_files.load_ahead(pool, lambda number: number, range(6), depth=3)
+    assert next(batches) == 0
+    assert pool.submitted == 3
+    assert next(batches) == 1
+    assert pool.submitted == 4
+    assert list(batches) == [2, 3, 4, 5]
+
+
+def test_a_load_that_fails_raises_when_its_batch_is_due() -> None:
+    def load(number: int) -> int:
+        if number == 1:
+            raise OSError("cannot read")
+        return number
+
+    batches = slow_files.load_ahead(Pool(), load, range(3), depth=3)
+    assert next(batches) == 0
+    with pytest.raises(OSError, match="cannot read"):
+        next(batches)

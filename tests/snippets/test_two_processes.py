@@ -45,4 +45,27 @@ def test_one_process_sees_everything(capsys: pytest.CaptureFixture[str]) -> None
     two_processes.look(two_processes.read_share())
     lines = capsys.readouterr().out.splitlines()
     assert "32 of 32 rows" in lines[0]
-    assert lines[1:] == ["(32, 4)", "gathered: (32, 4)"]
+    assert lines[1:] == ["(32, 4)"]
+
+
+def test_one_process_saves_everything(tmp_path: Path) -> None:
+    rows = two_processes.read_share()
+    two_processes.save(rows, str(tmp_path / "rows.npy"))
+    np.testing.assert_array_equal(np.load(tmp_path / "rows.npy"), rows)
+
+
+def test_a_process_that_is_not_the_first_gathers_but_does_not_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered: list[jax.Array] = []
+
+    def process_allgather(rows: jax.Array, tiled: bool) -> np.ndarray:
+        gathered.append(rows)
+        return np.asarray(rows)
+
+    rows = two_processes.read_share()
+    monkeypatch.setattr(two_processes, "process_allgather", process_allgather)
+    monkeypatch.setattr(jax, "process_index", lambda: 1)
+    two_processes.save(rows, str(tmp_path / "rows.npy"))
+    assert len(gathered) == 1
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,7 @@
+"""The order of the pages, what to read before each, the map and the index, and when pages last changed."""
+
+from livepages.course import history
+from livepages.course.guide import Guide
+from livepages.course.navigation import Course, read_course
+
+__all__ = ["Course", "Guide", "history", "read_course"]

@@ -1,0 +1,54 @@
+"""When the pages last changed, by the project's Git history."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from livepages.execute import Run
+from livepages.source import Page, Project, includes
+
+
+def days(project: Project) -> dict[Path, str]:
+    """The day of the last commit of each page and module, as ``2026-11-21``.
+
+    Empty where the history cannot be asked: no Git, no repository, or a shallow clone, which has only the end of it.
+    """
+    if _git(project, "rev-parse", "--is-shallow-repository") != "false\n":
+        return {}
+    folders = [str(project.docs), str(project.snippets)]
+    log = _git(project, "log", "--format=%x01%cs", "--name-only", "-z", "--no-renames", "--relative", "--", *folders)
+    found: dict[Path, str] = {}
+    for commit in log.split("\x01")[1:]:
+        day, *names = commit.replace("\n", "\0").split("\0")
+        for name in filter(None, names):
+            found.setdefault(project.root / name, day)
+    return found
+
+
+def last_change(page: Page, run: Run, project: Project, changed: Mapping[Path, str]) -> str:
+    """The day on which the page, a file that it includes, or a file of the project that it uses last changed.
+
+    Args:
+        page: the page.
+        run: what running it gave.
+        project: the project that both belong to.
+        changed: what `days` says; the result is empty where that knows nothing of the page.
+    """
+    files = [page.path, *(project.snippets / name for name in includes(page.source)), *map(Path, run.files)]
+    return max((changed.get(file, "") for file in files), default="") if page.path in changed else ""
+
+
+def commit(project: Project) -> str:
+    """The last commit that changed the pages, their modules or the engine, in short; empty where nobody knows."""
+    folders = [str(project.docs), str(project.snippets), str(Path(__file__).parents[1])]
+    return _git(project, "log", "-1", "--format=%h", "--", *folders).strip()
+
+
+def _git(project: Project, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=project.root, capture_output=True, encoding="utf-8", errors="replace", check=False
+        )
+    except OSError:
+        return ""
+    return done.stdout if done.returncode == 0 else ""

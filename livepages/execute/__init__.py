@@ -1,0 +1,29 @@
+"""A `Page` to a `Run`: a fresh process for each page, limits, the cache, and what is wrong with an outcome.
+
+Knows nothing of MkDocs, nor of how a page is rendered.
+"""
+
+from livepages.execute import distributions
+from livepages.execute.attempts import Attempts
+from livepages.execute.engine import Engine
+from livepages.execute.outcome import Failure, Run, count, failures, judge
+from livepages.execute.processes import WorkerError
+from livepages.execute.runner import Runner
+from livepages.worker import ERR, OUT, Outcome, Raised
+
+__all__ = [
+    "Attempts",
+    "ERR",
+    "Engine",
+    "Failure",
+    "OUT",
+    "Outcome",
+    "Raised",
+    "Run",
+    "Runner",
+    "WorkerError",
+    "count",
+    "distributions",
+    "failures",
+    "judge",
+]

@@ -1,0 +1,157 @@
+"""Pages to runs, through the cache: what every integration calls."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from livepages.execute import distributions
+from livepages.execute.cache import Cache, prune
+from livepages.execute.outcome import Failure, Run, failures
+from livepages.execute.runner import Runner, Running, Task
+from livepages.source import Page, PageError, Project, read_page
+from livepages.worker import answer, from_json
+
+
+class Engine:
+    """Runs a project's pages, and knows which need not run again."""
+
+    def __init__(self, project: Project, runner: Runner | None = None) -> None:
+        self.project = project
+        self._runner = runner or Runner()
+        self._cache = Cache(project.cache / "runs")
+        self._has_kept = False
+
+    def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
+        """The pages of these files, and a failure for each that cannot be read."""
+        pages, failed = [], []
+        for path in paths:
+            try:
+                pages.append(read_page(path, self.project))
+            except PageError as error:
+                failed.append(Failure(error.page, error.line, 0, error.message))
+        return pages, failed
+
+    def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:
+        """The runs that the cache holds and that nothing has made stale.
+
+        Args:
+            pages: the pages.
+            failed: whether to give runs with a failure too. They are for whoever reports on a run that has just been
+                made; to run such a page again may give something else.
+        """
+        host = _host(self.project)
+        found = {}
+        for page in pages:
+            entry = self._cache.get(_key(page, host))
+            if entry and (failed or not entry["failed"]) and self._still(entry):
+                found[page.path] = from_json(Run, entry["run"])
+        return found
+
+    def run(
+        self,
+        pages: Iterable[Page],
+        done: Callable[[Page, Run], None] = lambda page, run: None,
+        counts: Mapping[Path, int] | None = None,
+    ) -> dict[Path, Run]:
+        """Run pages now, whatever the cache holds, and keep their runs.
+
+        Args:
+            pages: the pages.
+            done: called for each when it has run.
+            counts: for pages that are to be run in part, how many blocks; such a run is not kept.
+        """
+        keep, counts = self._keeper(), counts or {}
+
+        def kept(page: Page, run: Run) -> None:
+            keep(page, run)
+            done(page, run)
+
+        tasks = [Task(page, counts.get(page.path)) for page in pages]
+        return self._runner.run(self.project, tasks, kept)
+
+    def start(self, pages: Iterable[Page]) -> tuple[list[Running], Callable[[Page, Run], None]]:
+        """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does."""
+        keep = self._keeper()
+        return self._runner.start(self.project, [Task(page) for page in pages]), keep
+
+    def prepare(self) -> None:
+        """Have the first page that runs wait for less."""
+        self._runner.prepare(self.project)
+
+    def close(self) -> None:
+        """End what is under way, and the processes that wait for more pages."""
+        self._runner.close()
+        if self._has_kept:
+            prune(self.project.cache / "runs")
+            prune(self.project.cache / "compiled")
+
+    def _keeper(self) -> Callable[[Page, Run], None]:
+        """What keeps the runs that begin now."""
+        host, began = _host(self.project), time.time()
+
+        def keep(page: Page, run: Run) -> None:
+            if len(run.outcomes) == len(page.program) and not touched(run.files, began):
+                questions = {*run.questions, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
+                entry = {
+                    "run": asdict(run),
+                    "answers": {question: answer(question, str(self.project.root)) for question in sorted(questions)},
+                    "versions": distributions.versions(run.modules),
+                    "failed": bool(failures(page, run)),
+                }
+                self._cache.put(_key(page, host), entry)
+                self._has_kept = True
+
+        return keep
+
+    def _declared(self, page: Page) -> Iterator[Path]:
+        """What the page says that programs read which it starts: files, and folders with all that is in them."""
+        for name in page.settings.reads:
+            path = self.project.root / name
+            yield from [path, *path.rglob("*")]
+
+    def _still(self, entry: Mapping[str, Any]) -> bool:
+        """Whether everything that a kept run rests on is as it was."""
+        return all(
+            _answer(question, str(self.project.root)) == was for question, was in entry["answers"].items()
+        ) and all(distributions.version(name) == number for name, number in entry["versions"].items())
+
+
+_answer = cache(answer)  # pages ask the same; forgotten for each build
+
+
+def _host(project: Project) -> str:
+    """What, besides the page and its files, an outcome depends on, as text."""
+    distributions.version.cache_clear()
+    _answer.cache_clear()
+    return json.dumps(
+        [project.runtime.fingerprint(), _engine(), dict(project.options), project.name(project.snippets)],
+        sort_keys=True,
+        default=str,
+    )
+
+
+@cache
+def _engine() -> str:
+    """A digest of the source of the whole library."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        source = file.read_bytes()
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{len(source)}\0".encode() + source)
+    return digest.hexdigest()
+
+
+def _key(page: Page, host: str) -> str:
+    marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
+    parts = (page.name, page.key, host, json.dumps([page.settings.alone, page.settings.reads]), marks)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def touched(files: Iterable[str | Path], since: float) -> bool:
+    """Whether a file changed while a page ran that began then: nobody knows which content the page saw."""
+    return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)

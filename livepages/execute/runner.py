@@ -1,0 +1,380 @@
+"""Pages to outcomes: a fresh process for each page, several at a time, none of which can harm the build."""
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from livepages.execute.outcome import Run, judge
+from livepages.execute.processes import Process, Server, WorkerError
+from livepages.source import Page, Project
+from livepages.worker import (
+    CRASH,
+    MESSAGES,
+    OUT,
+    OUTPUT,
+    OUTPUT_LIMIT,
+    Asked,
+    Begun,
+    Code,
+    Faulted,
+    Finished,
+    Gave,
+    IdleClock,
+    Job,
+    Message,
+    Outcome,
+    Ready,
+    Refused,
+    decode,
+)
+
+START_LIMIT = 120.0  # seconds until a page's process must have begun its first block
+
+
+@dataclass(frozen=True)
+class Task:
+    """A page to run: its first `count` blocks, all of them if None."""
+
+    page: Page
+    count: int | None = None
+
+
+class _Messages:
+    """What a page's process has said, read as it grows."""
+
+    def __init__(self) -> None:
+        self.all: list[Message] = []
+        self._at = 0
+
+    def read(self, file: Path) -> None:
+        """Take the lines that are new in the file."""
+        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+            stream.seek(self._at)
+            *lines, _ = stream.read().split(b"\n")
+            self._at += sum(len(line) + 1 for line in lines)
+            self.all += map(decode, lines)
+
+    @property
+    def under_way(self) -> tuple[int, int]:
+        """The block that began last, -1 if none has, and where its output begins."""
+        begun = [message for message in self.all if isinstance(message, Begun)]
+        return (begun[-1].block, begun[-1].at) if begun else (-1, 0)
+
+
+class Running:
+    """A page that is being run, or waits for its turn."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.messages = _Messages()
+        self.stopped = threading.Event()
+        self.future: Future[Run] = Future()
+
+    def so_far(self) -> Run:
+        """What the page has given up to now; blocks without an outcome yet are pending."""
+        outcomes = [outcome or Outcome(pending=True) for outcome in _outcomes(self.task, self.messages)]
+        return Run(_without_consequences(self.task.page, outcomes))
+
+    def stop(self) -> None:
+        """Let it end soon, its process too; its future is cancelled unless it has finished by then."""
+        self.stopped.set()
+        self.future.cancel()
+
+
+def finished(running: Iterable[Running], patience: float | None = None) -> Iterator[Running]:
+    """Those of the pages under way that finish within so many seconds, as soon as they do; all of them if None."""
+    found = {one.future: one for one in running}
+    with contextlib.suppress(TimeoutError):
+        for future in as_completed(found, patience):
+            yield found[future]
+
+
+class Runner:
+    """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._workers = workers or os.cpu_count() or 1
+        self._servers: dict[str, Server] = {}  # by the name of the runtime
+        self._lock = threading.Lock()
+        self._running: set[Running] = set()
+
+    def run(
+        self, project: Project, tasks: Iterable[Task], done: Callable[[Page, Run], None] = lambda page, run: None
+    ) -> dict[Path, Run]:
+        """Run each task's page in a process of its own.
+
+        Args:
+            project: the site the pages belong to.
+            tasks: the pages; those with the most blocks are begun first, those that run alone last.
+            done: called in this thread as soon as a page is finished.
+
+        Raises:
+            WorkerError: the process that pages are forked from could not be started.
+        """
+        runs = {}
+        started = self.start(project, tasks)
+        try:
+            for running in finished(started):
+                page = running.task.page
+                runs[page.path] = running.future.result()
+                done(page, runs[page.path])
+        except BaseException:
+            for running in started:
+                running.stop()
+            raise
+        return runs
+
+    def start(self, project: Project, tasks: Iterable[Task]) -> list[Running]:
+        """Begin to run each task's page, as `run` does, and return at once.
+
+        The pages share the cores with one another, not with those that an earlier call began: a page that never ends
+        keeps no later one from running. Pages that measure time come after the others, one by one, and wait until no
+        page of the project runs in any process.
+        """
+        started = [Running(task) for task in sorted(tasks, key=lambda task: -len(task.page.program))]
+        self._running.update(started)
+        together = [running for running in started if not running.task.page.settings.alone]
+        alone = [running for running in started if running.task.page.settings.alone]
+        pool = ThreadPoolExecutor(self._workers, thread_name_prefix="livepages")
+        for running in together:
+            pool.submit(self._run, project, running)
+        if alone:
+            pool.submit(self._run_alone, project, alone, together)
+        pool.shutdown(wait=False)
+        return started
+
+    def prepare(self, project: Project) -> None:
+        """Start the process that fresh ones are forked from: its imports are most of what the first page waits for."""
+        with self._lock:
+            self._ready(project)
+
+    def close(self) -> None:
+        """End what is under way, and the processes that fresh ones are forked from."""
+        under_way = list(self._running)
+        for running in under_way:
+            running.stop()
+        wait([running.future for running in under_way])
+        with self._lock:
+            while self._servers:
+                self._servers.popitem()[1].close()
+
+    def _run_alone(self, project: Project, alone: list[Running], together: list[Running]) -> None:
+        wait([running.future for running in together])
+        for running in alone:
+            self._run(project, running)
+
+    def _run(self, project: Project, running: Running) -> None:
+        if running.future.set_running_or_notify_cancel():
+            try:
+                running.future.set_result(self._outcome(project, running))
+            except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
+                running.future.set_exception(error)
+        self._running.discard(running)
+
+    def _outcome(self, project: Project, running: Running) -> Run:
+        folder = Path(tempfile.mkdtemp(prefix="livepages-"))
+        try:
+            with _turn(project, running):
+                process = self._start(project, _job(running.task, folder, project))
+                try:
+                    status, fault = _watch(process, folder, _limits(project, running.task.page), running)
+                finally:
+                    process.kill()
+            return _collect(running, folder, status, fault)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _start(self, project: Project, job: Job) -> Process:
+        with self._lock:
+            return self._ready(project).start(job)
+
+    def _ready(self, project: Project) -> Server:
+        name = project.runtime.name
+        if name not in self._servers or not self._servers[name].alive:
+            self._servers[name] = Server(project.runtime)
+        return self._servers[name]
+
+
+@contextlib.contextmanager
+def _turn(project: Project, running: Running) -> Iterator[None]:
+    """Waits until the page may run: one that measures time alone, any other beside its like, in whatever process.
+
+    Raises:
+        CancelledError: nobody wants to know any more.
+    """
+    project.cache.mkdir(parents=True, exist_ok=True)
+    kind = fcntl.LOCK_EX if running.task.page.settings.alone else fcntl.LOCK_SH
+    with (project.cache / "running.lock").open("w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, kind | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if running.stopped.wait(0.05):
+                    raise CancelledError from None
+        yield
+
+
+def _limits(project: Project, page: Page) -> list[float]:
+    """Seconds each block of the page may take."""
+    default = page.settings.timeout or project.timeout
+    return [block.options.timeout or default for block in page.program]
+
+
+def _job(task: Task, folder: Path, project: Project) -> Job:
+    page = task.page
+    return Job(
+        folder=str(folder),
+        name=page.script_name,
+        blocks=tuple(
+            Code(
+                block.code,
+                block.start,
+                block.options.needs or page.settings.needs,
+                block.marks,
+                block.importorskip,
+            )
+            for block in page.program[: task.count]
+        ),
+        uses=tuple(word for word in ("matplotlib",) if word in page.script),
+        settings=page.settings.runtime,
+        options=project.options,
+        path=(str(project.snippets),),
+        root=str(project.root),
+        cache=str(project.cache / "compiled"),
+        asked=time.monotonic(),
+    )
+
+
+def _watch(process: Process, folder: Path, limits: Sequence[float], running: Running) -> tuple[int | None, str]:
+    """Wait for the page's process. Its status; or, if a block took too long or wrote too much, None and which.
+
+    Raises:
+        CancelledError: nobody wants to know any more.
+    """
+    begun, clock, offset = -1, IdleClock(), 0
+    while True:
+        status = process.wait(0.05)
+        if running.stopped.is_set():
+            raise CancelledError
+        running.messages.read(folder / MESSAGES)
+        if status is not None:
+            return status, ""
+        block, at = running.messages.under_way
+        if block != begun:
+            begun, clock, offset = block, IdleClock(), at
+        limit = limits[begun] if begun >= 0 else START_LIMIT
+        if clock.seconds() > limit:
+            return None, f"ran longer than {limit:g} s: stopped after {clock}"
+        if _size(folder / OUTPUT) - offset > 2 * OUTPUT_LIMIT:
+            return None, f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _collect(running: Running, folder: Path, status: int | None, fault: str) -> Run:
+    """What the page's process said, and for each block that it did not get to, why."""
+    task, messages = running.task, running.messages
+    messages.read(folder / MESSAGES)
+    crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
+    if crash and messages.under_way[0] < 0:
+        raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
+    if crash:
+        fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
+    outcomes = _outcomes(task, messages)
+    finished: Finished | None = None
+    ready = 0.0
+    for message in messages.all:
+        match message:
+            case Refused(why):
+                fault = f"the settings of the page cannot be used: {why}"
+            case Ready(seconds):
+                ready = seconds
+            case Finished():
+                finished = message
+    if finished is None:
+        finished = Finished("", (), (), (), 0.0)
+        number, at = messages.under_way
+        outcomes = _ended(task, outcomes, max(number, 0), _rest(folder, at), fault or _ending(status))
+    asked = [message for message in messages.all if isinstance(message, Asked)]
+    return Run(
+        outcomes=_without_consequences(task.page, [outcome or Outcome() for outcome in outcomes]),
+        device=finished.device,
+        files=_sorted(finished.files, *(one.files for one in asked)),
+        questions=_sorted(finished.questions, *(one.questions for one in asked)),
+        modules=finished.modules,
+        seconds=finished.seconds,
+        ready=ready,
+    )
+
+
+def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set().union(*several)))
+
+
+def _outcomes(task: Task, messages: _Messages) -> list[Outcome | None]:
+    """The outcomes that are known, None for other blocks."""
+    outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
+    for message in list(messages.all):
+        match message:
+            case Gave(block, outcome):
+                outcomes[block] = outcome
+            case Faulted(block, fault):
+                outcomes[block] = replace(outcomes[block] or Outcome(), fault=fault)
+    return outcomes
+
+
+def _ended(task: Task, outcomes: list[Outcome | None], at: int, output: str, fault: str) -> list[Outcome | None]:
+    """The outcomes of a page whose process ended early, in block number `at`."""
+    ended = list(outcomes)
+    ended[at] = replace(ended[at] or Outcome(output=((OUT, output),)), fault=fault)
+    line = task.page.program[at].line
+    for number in range(at + 1, len(ended)):
+        ended[number] = Outcome(skipped=f"the block of line {line} ended the process")
+    return ended
+
+
+def _rest(folder: Path, at: int) -> str:
+    """The end of the output of a process that ended early, without the marks around standard error."""
+    try:
+        with (folder / OUTPUT).open("rb") as file:
+            file.seek(max(at, _size(folder / OUTPUT) - 4000))
+            data = file.read()
+    except FileNotFoundError:
+        return ""
+    return re.sub(rb"\x1e[+-].{8}", b"", data, flags=re.DOTALL).decode("utf-8", errors="replace")
+
+
+def _ending(status: int | None) -> str:
+    if status is None or status >= 0:
+        return f"ended the process (exit status {status})"
+    name = signal.Signals(-status).name
+    return f"the process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+
+
+def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome, ...]:
+    """A name that a failed or skipped block did not get to bind is no failure of the block that misses it."""
+    missing: dict[str, int] = {}
+    kept = []
+    for block, outcome in zip(page.program, outcomes, strict=False):
+        name = outcome.raised.name if outcome.raised else ""
+        if name in missing:
+            why = f"needs {name}, which the block of line {missing[name]} did not get to make"
+            kept.append(Outcome(skipped=why))
+        else:
+            kept.append(outcome)
+        if name in missing or outcome.skipped or judge(block, outcome):
+            missing |= {bound: block.line for bound in block.binds if bound not in missing}
+    return tuple(kept)

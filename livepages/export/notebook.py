@@ -1,0 +1,77 @@
+"""A page as a Jupyter notebook that holds the outputs which the page shows."""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from livepages.execute import ERR, Outcome
+from livepages.export.download import Download
+from livepages.export.pieces import fenced
+from livepages.source import Block
+
+_KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def notebook(download: Download, cells: Iterable[str | Block]) -> str:
+    """The text of the notebook file.
+
+    Args:
+        download: the page, made ready.
+        cells: its prose and its blocks, in order.
+    """
+    outcomes = download.run.by_block(download.page)
+    head = [f"# {line}".rstrip() for line in download.head]
+    if download.install:
+        head += ["# To install the same, take the mark from the next line:", f"# %pip {download.install}"]
+    made = [new_code_cell("\n".join(head) + (f"\n\n{download.setup}" if download.setup else ""))]
+    for cell in cells:
+        if isinstance(cell, str):
+            made.append(new_markdown_cell(cell))
+        elif not cell.runs:
+            made.append(new_markdown_cell(f"Not run: {cell.options.why}\n\n{fenced(cell.code, 'python')}"))
+        else:
+            if carried := download.carried(cell):
+                made.append(new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}}))
+            made.append(_code_cell(download, cell, outcomes[cell.index]))
+    for number, cell_ in enumerate(made):
+        cell_["id"] = f"cell-{number}"  # the library's own are random
+    book = new_notebook(cells=made, metadata={"kernelspec": _KERNEL, "language_info": {"name": "python"}})
+    return str(nbformat.v4.writes(book)) + "\n"
+
+
+def _code_cell(download: Download, block: Block, outcome: Outcome) -> Any:
+    options = block.options
+    metadata: dict[str, Any] = {}
+    if options.source == "none":
+        metadata["jupyter"] = {"source_hidden": True}
+    if options.raises:
+        metadata["tags"] = ["raises-exception"]
+    outputs = [
+        new_output("stream", name="stderr" if stream == ERR else "stdout", text=text) for stream, text in outcome.output
+    ]
+    if outcome.raised:
+        outputs.append(
+            new_output(
+                "error",
+                ename=outcome.raised.type,
+                evalue=outcome.raised.message,
+                traceback=outcome.raised.traceback.split("\n"),
+            )
+        )
+    outputs += [
+        new_output("display_data", data={"image/svg+xml": _standing_alone(svg), "text/plain": options.alt})
+        for svg in outcome.figures
+    ]
+    return new_code_cell(download.guarded(block, block.code.rstrip("\n")), outputs=outputs, metadata=metadata)
+
+
+def _standing_alone(svg: str) -> str:
+    """A figure in colors of its own, on white, and of a size of its own."""
+    svg = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", svg)
+    svg = re.sub(r"var\(--[\w-]+, currentColor\)", "#222222", svg)
+    box = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)
+    size = f' width="{box[1]}pt" height="{box[2]}pt"' if box else ""
+    return svg.replace("<svg", f'<svg{size} style="background: #ffffff; font-family: sans-serif"', 1)

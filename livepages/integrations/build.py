@@ -1,0 +1,133 @@
+"""One build of a site: its pages, their runs, and everything that went wrong."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from livepages.course import Course, Guide, history, read_course
+from livepages.execute import Attempts, Engine, Failure, Run, count, failures
+from livepages.records import Records, Seen
+from livepages.render import status
+from livepages.source import Inventory, Page, read_inventories
+
+
+class Build:
+    """What the integrations that show pages share: `begin` brings all `pages` up to date."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.failures: list[Failure] = []
+        self.unread: list[Failure] = []
+        self.inventory = Inventory()
+        self.records = Records(engine.project)
+        self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
+        self._attempts = Attempts(engine)
+        self._began: list[Page] = []
+        self.pages: dict[Path, Page] = {}
+        self._changed: dict[Path, str] = {}
+        self._runs: dict[str, Run] = {}
+
+    def begin(
+        self,
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        patience: float | None = None,
+        whole: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Read every page, and run those that the cache does not hold.
+
+        Args:
+            started: called once, with the pages that begin to run.
+            done: called for each of them when it has run, by this build or a later one.
+            patience: how many seconds to wait for them; until all have run if None.
+            whole: called, in any thread, when a page has run to its end that this build shows in part.
+
+        Raises:
+            ProjectError: an inventory, the course or a record cannot be read.
+            WorkerError: the process that pages are forked from could not be started.
+        """
+        self.inventory = read_inventories(self.engine.project)
+        self.records = Records(self.engine.project)
+        self._changed = history.days(self.engine.project)
+        pages, self.unread = self.engine.read(self.engine.project.page_paths())
+        self.pages = {page.path: page for page in pages}
+        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, self.pages, self.inventory)
+        self.failures = [*self.unread, *self.guide.problems()]
+        programs = [page for page in pages if page.program]
+        runs = self.engine.kept(programs)
+        stale = [page for page in programs if page.path not in runs]
+
+        def begun(pages: list[Page]) -> None:
+            self._began = pages
+            started(pages)
+
+        runs |= self._attempts.run(stale, begun, done, patience, whole)
+        self._runs = {page.name: runs[page.path] for page in programs}
+        for page in programs:
+            self.failures += failures(page, self._runs[page.name])
+
+    @property
+    def ran(self) -> list[tuple[Page, Run]]:
+        """The pages that could be read, and what running each gave."""
+        return [(page, self.run_of(page)) for page in self.pages.values()]
+
+    @property
+    def ordered(self) -> list[Page]:
+        """The pages of the course, in order."""
+        paths = [path for part in self.guide.course.parts for path in part.pages]
+        return [self.guide.pages[path] for path in paths if path in self.guide.pages]
+
+    def run_of(self, page: Page) -> Run:
+        """What running a page gave."""
+        return self._runs.get(page.name, Run(()))
+
+    def source(self, path: Path) -> str | None:
+        """The file that a page was read from, as it was then; None for any other file."""
+        return self.pages[path].source if path in self.pages else None
+
+    @property
+    def origin(self) -> str:
+        """From what the site is built, in Markdown."""
+        commit = history.commit(self.engine.project)
+        return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.words}."
+
+    def seen(self, page: Page) -> dict[int, list[Seen]]:
+        """What hosts saw of a page's blocks, by their indices."""
+        return self.records.seen(page)
+
+    def updated(self, page: Page, run: Run) -> str:
+        """The day of the page's last change, in ISO form; empty where no history knows."""
+        return history.last_change(page, run, self.engine.project, self._changed)
+
+    def shown_as(self, path: Path, text: str) -> object:
+        """What decides how this text of a file is shown: equal for two builds that show it the same way."""
+        page = self.pages.get(path)
+        if page is None:
+            return text, self.inventory, tuple(self.failures)
+        run = self.run_of(page)
+        others = [self.seen(other) for other in self.pages.values()] if status.STATUS in page.text else None
+        shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
+        return *shown, self.seen(page), others
+
+    @property
+    def summary(self) -> str:
+        """What the build consists of, in a line."""
+        blocks = [block for page in self.pages.values() for block in page.blocks]
+        off = sum(not block.runs for block in blocks)
+        ran = sum(len(page.program) for page in self._began)
+        pending = sum(outcome.pending for run in self._runs.values() for outcome in run.outcomes)
+        return (
+            f"{count(len(self.pages), 'page')}, {count(len(blocks), 'Python block')}: "
+            f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"
+        ) + (f", {pending} still running" if pending else "")
+
+
+@dataclass
+class Conversion:
+    """What the Markdown extension is told of the text that it gets to see, by the program that has it converted.
+
+    Whoever gives one has brought the build up to date, and tells of its failures.
+    """
+
+    build: Build
+    path: Path | None = None  # of the page that is converted; None for any other text

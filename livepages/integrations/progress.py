@@ -1,0 +1,38 @@
+"""How far the pages are: a bar on a terminal, a line a page in a log."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from tqdm import tqdm
+
+from livepages.execute import Run, count, failures
+from livepages.source import Page
+
+
+class Progress:
+    """Follows the pages of one build; pass its methods to `Build.begin`."""
+
+    def __init__(self, say: Callable[[str], None], stream: TextIO | None = None) -> None:
+        self._say = say
+        self._stream = stream or sys.stderr
+        self._bar: tqdm[Any] | None = None
+
+    def started(self, pages: list[Page]) -> None:
+        """Say which pages are about to run."""
+        if pages and self._stream.isatty():
+            self._bar = tqdm(total=len(pages), desc="running pages", unit="page", file=self._stream, leave=False)
+
+    def done(self, page: Page, run: Run) -> None:
+        """Say that a page has run."""
+        failed = len(failures(page, run))
+        blocks = count(len(page.program), "block")
+        result = f"{failed} of {blocks} failed" if failed else blocks
+        if self._bar is None:
+            self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
+            return
+        self._bar.set_postfix_str(page.name, refresh=False)
+        self._bar.update()
+        if self._bar.n == self._bar.total:
+            self._bar.close()
+            self._bar = None

@@ -1,0 +1,21 @@
+"""Runs of each host as committed text, and how two of them differ."""
+
+from livepages.records.comparison import Comparison, Place, compare
+from livepages.records.differences import differ
+from livepages.records.store import FAILED, NOT_RUN, Entry, Host, Records, Seen, entry, mismatch, record
+
+__all__ = [
+    "Comparison",
+    "Entry",
+    "FAILED",
+    "Host",
+    "NOT_RUN",
+    "Place",
+    "Records",
+    "Seen",
+    "compare",
+    "differ",
+    "entry",
+    "mismatch",
+    "record",
+]

@@ -1,0 +1,71 @@
+"""Two hosts compared: the blocks of the same code that gave something else on one than on the other."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from livepages.execute import count
+from livepages.records.differences import Difference, differ
+from livepages.records.store import NOT_RUN, Host, Records, Seen
+from livepages.source import Block, Page
+
+Place = tuple[Page, Block]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The blocks of the same code that two hosts ran, and those that gave something else on one than on the other."""
+
+    old: Host
+    new: Host
+    equal: int
+    differing: tuple[tuple[Place, Difference], ...]
+    apart: int  # blocks that only one of the two ran
+
+    @property
+    def causes(self) -> dict[str, list[tuple[Place, Difference]]]:
+        """The differing blocks by what differs, the most frequent cause first."""
+        found = defaultdict(list)
+        for place, difference in self.differing:
+            found[difference.cause].append((place, difference))
+        return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
+
+    @property
+    def report(self) -> str:
+        """All of it as text."""
+        same = len(self.differing) + self.equal
+        lines = [
+            f"{self.old.name} ({self.old.label}) and {self.new.name} ({self.new.label}): "
+            f"{count(same, 'block')} ran on both, {len(self.differing)} differ, {self.apart} ran on one alone"
+        ]
+        for cause, found in self.causes.items():
+            lines += ["", f"{cause}: {count(len(found), 'block')}"]
+            for (page, block), difference in found:
+                lines.append(f"  {page.name}:{block.line}{difference.size}")
+                lines += ["    " + line for line in difference.diff.splitlines()]
+        return "\n".join(lines)
+
+
+def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, Records]) -> Comparison:
+    """Two hosts compared, each given with the records that it is in."""
+    equal, apart, differing = 0, 0, []
+    records = new[1]
+    for page in pages:
+        known = [(_by_block(page, host, records)) for host, records in (old, new)]
+        for block in page.program:
+            before, after = (seen.get(block.index) for seen in known)
+            ran = [seen for seen in (before, after) if seen and seen.entry.outcome != NOT_RUN]
+            apart += len(ran) == 1
+            if before is None or after is None or len(ran) < 2:
+                continue
+            options = block.options
+            difference = differ(
+                before.entry, after.entry, options.tolerance, options.volatile, records.runtime.meaningless
+            )
+            equal += difference is None
+            differing += [((page, block), difference)] if difference else []
+    return Comparison(old[0], new[0], equal, tuple(differing), apart)
+
+
+def _by_block(page: Page, host: Host, records: Records) -> dict[int, Seen]:
+    return {index: one for index, seen in records.seen(page).items() for one in seen if one.host == host}

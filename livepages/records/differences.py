@@ -1,0 +1,189 @@
+"""Whether two outputs of the same code say the same: text exactly, numbers as nearly as float32 can promise.
+
+What differs from run to run, or from one release of the runtime to the next, and means nothing, is set aside:
+addresses, ids of objects, paths, and what the runtime says of itself.
+"""
+
+import difflib
+import math
+import os.path
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+TOLERANCE = 1e-5  # of a number, relative to the largest on its line: what sums in another order leave of float32
+NUMBERS, WHOLE_NUMBERS = "numbers", "whole numbers"
+
+Patterns = Sequence[tuple[re.Pattern[str], str]]
+_MEANINGLESS: Patterns = (
+    (re.compile(r"\b0x(?:[0-9a-f]{6,}|…)"), "ADDRESS"),
+    (re.compile(r"\b(object id|id=|thread) ?\d{4,}"), r"\1"),
+    (re.compile(r"(?<![\w/])(?:/[\w.+-]+){2,}"), "PATH"),
+)
+_TOKEN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b|\w+|[^\w\s]")
+_NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)")
+_FLOAT = re.compile(r".*[.e]|[-+]?(?:nan|inf)")
+
+
+class Told(Protocol):
+    """What a block gave, as far as it is compared."""
+
+    @property
+    def outcome(self) -> str:
+        """How it ended."""
+        ...
+
+    @property
+    def figures(self) -> int:
+        """How many it drew."""
+        ...
+
+    @property
+    def error(self) -> str:
+        """What it raised, the class first."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """All that it said, its error included."""
+        ...
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How what a block gave in one place differs from what it gave in another."""
+
+    cause: str  # the same for blocks that differ in the same way
+    diff: str  # the lines that differ
+    absolute: float = 0.0  # the largest difference between two numbers
+    relative: float = 0.0  # the largest, relative to the first of the two
+
+    def __str__(self) -> str:
+        return f"{self.cause}{self.size}:\n{self.diff}"
+
+    @property
+    def size(self) -> str:
+        """How far numbers are apart, in words; empty if it is not numbers that differ."""
+        if not self.absolute:
+            return ""
+        return f", by {self.absolute:.2g} at most, relative {self.relative:.2g}"
+
+
+def differ(
+    old: Told, new: Told, tolerance: float = 0.0, volatile: bool = False, meaningless: Patterns = ()
+) -> Difference | None:
+    """How what a block gave in two places differs; None if it does not.
+
+    Args:
+        old: what it gave in one place.
+        new: what it gave in the other.
+        tolerance: of floating-point numbers, relative to the largest on their line; `TOLERANCE` if zero.
+        volatile: whether the output changes from run to run, so that only how the block ended is compared.
+        meaningless: what else means nothing, and what stands for it: what the runtime says of itself.
+    """
+    diff = _diff(old.text, new.text)
+    if old.outcome != new.outcome:
+        return Difference(f"{old.outcome} → {new.outcome}", diff)
+    before, after = (told.error.partition(":")[0] if told.outcome == "raised" else "" for told in (old, new))
+    if before != after:
+        return Difference(f"{before} → {after}", diff)
+    if old.figures != new.figures:
+        return Difference(f"{old.figures} figures → {new.figures}", diff)
+    if volatile:
+        return None
+    return _texts(old.text, new.text, tolerance or TOLERANCE, diff, tuple(meaningless))
+
+
+def _normal(text: str, meaningless: Patterns) -> str:
+    """Text without what means nothing."""
+    for pattern, name in (*meaningless, *_MEANINGLESS):
+        text = pattern.sub(name, text)
+    return text
+
+
+@lru_cache(maxsize=4096)  # while serving, most outputs stay what they are
+def _texts(old: str, new: str, tolerance: float, diff: str, meaningless: Patterns) -> Difference | None:
+    if old == new:
+        return None
+    olds, news = list(_tokens(old, meaningless)), list(_tokens(new, meaningless))
+    words, changed = [word for word, _ in olds], [word for word, _ in news]
+    if [_kind(word) for word in words] != [_kind(word) for word in changed]:
+        return Difference(_replaced(words, changed), diff)
+    if any(a != b and not _is_float(a, b) for a, b in zip(words, changed, strict=True)):
+        return Difference(WHOLE_NUMBERS, diff, *_apart(words, changed))
+    for (a, scale), (b, _) in zip(olds, news, strict=True):
+        if a != b and not _near(a, b, scale, tolerance):
+            return Difference(NUMBERS, diff, *_apart(words, changed))
+    return None
+
+
+def _tokens(text: str, meaningless: Patterns) -> Iterator[tuple[str, float]]:
+    """The words, signs and numbers of a text, each with the largest floating-point number of its line.
+
+    White space is none of them: columns move when a number gets another digit.
+    """
+    for line in _normal(text, meaningless).splitlines():
+        tokens = _TOKEN.findall(line)
+        sizes = (abs(float(token)) for token in tokens if _is_float(token))
+        scale = max((size for size in sizes if math.isfinite(size)), default=0.0)
+        for token in tokens:
+            yield token, scale
+
+
+def _kind(token: str) -> str:
+    """What must be the same for two tokens to be compared as numbers: a token that is none must be the same itself."""
+    return "float" if _is_float(token) else "int" if _NUMBER.fullmatch(token) else token
+
+
+def _is_float(*tokens: str) -> bool:
+    return all(_NUMBER.fullmatch(token) and _FLOAT.match(token) for token in tokens)
+
+
+def _near(old: str, new: str, scale: float, tolerance: float) -> bool:
+    a, b = float(old), float(new)
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return a == b or (math.isnan(a) and math.isnan(b))
+    return abs(a - b) <= tolerance * max(abs(a), abs(b), scale) + 1.001 * min(_last_digit(old), _last_digit(new))
+
+
+def _last_digit(number: str) -> float:
+    """What one more in the last digit of a rounded number is worth; nothing where too few are printed to tell."""
+    mantissa, _, exponent = number.partition("e")
+    if len(re.sub(r"\D", "", mantissa).lstrip("0")) < 3:
+        return 0.0
+    return float(10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))
+
+
+def _apart(old: list[str], new: list[str]) -> tuple[float, float]:
+    """The largest absolute and the largest relative difference between the numbers of two texts."""
+    pairs = [(float(a), float(b)) for a, b in zip(old, new, strict=True) if a != b]
+    finite = [(abs(a - b), abs(a)) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
+    return max((d for d, _ in finite), default=math.inf), max(
+        (d / a if a else math.inf for d, a in finite), default=0.0
+    )
+
+
+def _replaced(old: list[str], new: list[str]) -> str:
+    """The first words that differ, as ``old → new``."""
+    same = os.path.commonprefix([old, new])  # what is alike before the difference would take the matcher long
+    old, new = old[len(same) :], new[len(same) :]
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for what, i1, i2, j1, j2 in matcher.get_opcodes():
+        if what != "equal":
+            before, after = (" ".join(words[:6]) for words in (old[i1:i2], new[j1:j2]))
+            return (
+                f"“{before}” → “{after}”"
+                if before and after
+                else f"without “{before}”"
+                if before
+                else f"with “{after}”"
+            )
+    raise AssertionError("the texts are the same")
+
+
+def _diff(old: str, new: str) -> str:
+    """The lines of two texts that differ, each after a minus or a plus."""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
+    return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))

@@ -1,0 +1,418 @@
+"""What hosts saw: for every page one readable file a host, committed; and what of it is still about the page's code.
+
+``records/HOST.yml`` says what the host is, ``records/HOST/guide/page.yml`` what each block of that page gave there.
+A block is known by its key, which covers the code of its page up to it; the files of the project that the page used
+are named with their content. Where either differs from what is there now, the record says nothing about the block.
+"""
+
+import contextlib
+import datetime
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from livepages.course import history
+from livepages.execute import ERR, OUT, Outcome, Run, distributions, judge
+from livepages.records.differences import differ
+from livepages.source import Block, Page, Project, ProjectError
+from livepages.worker import Runtime, content
+
+RAN, RAISED, FAILED, NOT_RUN = "ran", "raised", "failed", "not run"
+DIGITS = 16  # of a hash: enough to tell a site's blocks apart, and lines stay short
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where and when pages ran."""
+
+    name: str
+    device: str  # the kind
+    count: int
+    processor: str
+    driver: str
+    system: str
+    python: str
+    versions: Mapping[str, str]  # of the runtime's distributions; in the file each stands for itself
+    distributions: Mapping[str, str]  # versions of what the pages imported
+    environment: Mapping[str, str]  # what the runtime read of it
+    commit: str  # the last one that changed what ran
+    day: str
+
+    @property
+    def release(self) -> str:
+        """As `Runtime.release`."""
+        return next((f"{name} {number}" for name, number in self.versions.items()), f"Python {self.python}")
+
+    @property
+    def label(self) -> str:
+        """What tells hosts apart, in words."""
+        kind = self.device if self.count == 1 else f"{self.count} × {self.device}"
+        return f"{kind}, {self.release}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one block gave."""
+
+    key: str
+    code: str  # its first line, for people who read the file
+    outcome: str  # RAN, RAISED (as it must), FAILED or NOT_RUN
+    seconds: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself, in the plural
+    figures: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    error: str = ""  # the class and the message of what it raised; or why it failed or did not run
+
+    @property
+    def text(self) -> str:
+        """All that the block said."""
+        return "\n".join(part for part in (self.stdout, self.stderr, self.error) if part)
+
+    @property
+    def good(self) -> bool:
+        """Whether the block ran, and did what its page says."""
+        return self.outcome in (RAN, RAISED)
+
+
+@dataclass(frozen=True)
+class PageRecord:
+    """What one page gave on one host."""
+
+    host: Host
+    device: str  # that its blocks ran on, which may be a virtual one
+    files: Mapping[str, str | None] = field(default_factory=dict)
+    entries: Mapping[str, Entry] = field(default_factory=dict)  # by key
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a block gave on a host, of a record that still holds."""
+
+    host: Host
+    device: str
+    entry: Entry
+
+
+class Records:
+    """All records of a project, each page's read when it is asked for."""
+
+    def __init__(self, project: Project) -> None:
+        """Read which hosts there are.
+
+        Raises:
+            ProjectError: the file of a host cannot be read.
+        """
+        self._project, self.runtime = project, project.runtime
+        hosts = [_read_host(file, file.stat().st_mtime_ns) for file in sorted(project.records.glob("*.yml"))]
+        # The reference first, then the newest.
+        hosts.sort(key=lambda host: (host.day, host.name), reverse=True)
+        self.hosts = sorted(hosts, key=lambda host: host.name != project.reference)
+
+    def host(self, name: str) -> Host:
+        """The host of a name.
+
+        Raises:
+            ProjectError: there is none.
+        """
+        for host in self.hosts:
+            if host.name == name:
+                return host
+        names = ", ".join(host.name for host in self.hosts) or "nothing"
+        raise ProjectError(f"{self._project.records}: holds no record of {name!r}, but {names}")
+
+    def of(self, page: Page) -> list[PageRecord]:
+        """What the hosts saw of a page, as it was then.
+
+        Raises:
+            ProjectError: a record cannot be read.
+        """
+        found = []
+        for host in self.hosts:
+            file = _file(self._project, host.name, page)
+            if file.is_file():
+                found.append(PageRecord(host, **_read_page(file, file.stat().st_mtime_ns)))
+        return found
+
+    def holding(self, page: Page) -> list[PageRecord]:
+        """`of`, without those of other content of the project's files, and without the entries of other code."""
+        keys = {_short(block.key) for block in page.program}
+        return [
+            replace(record, entries={key: entry for key, entry in record.entries.items() if key in keys})
+            for record in self.of(page)
+            if all(_content(self._project.root / name) == was for name, was in record.files.items())
+        ]
+
+    def seen(self, page: Page) -> dict[int, list[Seen]]:
+        """For each block of a page that runs, by its index, what the hosts saw of it that still holds."""
+        records = self.holding(page)
+        return {
+            block.index: [
+                Seen(record.host, record.device, record.entries[_short(block.key)])
+                for record in records
+                if _short(block.key) in record.entries
+            ]
+            for block in page.program
+        }
+
+    def stale(self, pages: Iterable[Page]) -> dict[str, list[Block]]:
+        """For each host, the blocks of these pages that it has no valid record of, or one of a failure."""
+        found: dict[str, list[Block]] = {host.name: [] for host in self.hosts}
+        for page in pages:
+            known = self.seen(page)
+            for block in page.program:
+                hosts = {seen.host.name for seen in known[block.index] if seen.entry.outcome != FAILED}
+                for name in found:
+                    found[name] += [] if name in hosts else [block]
+        return found
+
+    def orphans(self, pages: Iterable[Page]) -> list[Path]:
+        """The files of records that are of no page, or of no host."""
+        wanted = {_file(self._project, host.name, page) for host in self.hosts for page in pages if page.program}
+        return sorted(set(self._project.records.glob("*/**/*.yml")) - wanted)
+
+
+def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen], runtime: Runtime) -> str:
+    """How a block's outcome differs from what was recorded of the same code; empty if it does not.
+
+    A record of the same kind of device and the same release decides if there is one. Elsewhere an outcome is right that
+    equals any of those recorded: releases word their messages differently.
+
+    Args:
+        block: the block.
+        outcome: what running it gave here.
+        device: the kind it ran on.
+        seen: what hosts saw of it.
+        runtime: what ran it here.
+    """
+    here = entry(block, outcome)
+    known = [other for other in seen if other.entry.good]
+    same = [other for other in known if (other.device, other.host.release) == (device, runtime.release)]
+    told = []
+    for other in same or known:
+        difference = differ(other.entry, here, block.options.tolerance, block.options.volatile, runtime.meaningless)
+        if difference is None:
+            return ""
+        told.append(f"on {other.host.name} ({other.host.label}) it was another; {difference}")
+    return "\n".join(told)
+
+
+def entry(block: Block, outcome: Outcome) -> Entry:
+    """What is recorded of a block's outcome."""
+    failure = judge(block, outcome)
+    kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
+    error = outcome.skipped or (failure.message if failure else "")
+    if kind == RAISED and outcome.raised:
+        error = f"{outcome.raised.type}: {outcome.raised.message}"
+    said = {stream: "".join(text for which, text in outcome.output if which == stream) for stream in (OUT, ERR)}
+    return Entry(
+        key=_short(block.key),
+        code=next((line.strip() for line in block.code.splitlines() if line.strip()), ""),
+        outcome=kind,
+        seconds=float(f"{outcome.seconds:.2g}"),
+        counts=outcome.counts,
+        figures=len(outcome.figures),
+        stdout=_tidy(said[OUT]),
+        stderr=_tidy(said[ERR]),
+        error=_tidy(error),
+    )
+
+
+def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list[Path]:
+    """Write what this host saw of the project's pages. What equals the record that is there stays as it is.
+
+    Args:
+        project: the project.
+        name: of this host.
+        ran: every page with a program, and what running it gave here.
+
+    Returns:
+        the files that changed.
+
+    Raises:
+        ProjectError: the name is that of a host of another kind, or with a newer release.
+    """
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise ProjectError(f"{name!r} is no name for a host: letters, digits, dots and dashes")
+    ran = list(ran)
+    host = _this_host(project, name, [module for _, run in ran for module in run.modules])
+    known = Records(project)
+    before = next((other for other in known.hosts if other.name == name), None)
+    if before and (before.device != host.device or _number(before.release) > _number(host.release)):
+        raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
+    changed = []
+    for page, run in ran:
+        old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
+        entries = [entry(block, outcome) for block, outcome in zip(page.program, run.outcomes, strict=True)]
+        kept = [
+            _kept(old.entries.get(new.key), new, block, project.runtime)
+            for new, block in zip(entries, page.program, strict=True)
+        ]
+        files = {
+            Path(file).relative_to(project.root).as_posix(): _content(Path(file))
+            for file in sorted(run.files)
+            # A page may show what other hosts saw, and what lies outside differs from host to host.
+            if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
+        }
+        text = _dump({"device": run.device, "files": files, "blocks": [_lean(entry) for entry in kept]})
+        changed += _write(_file(project, name, page), text)
+    about = replace(host, commit=host.commit or (before.commit if before else ""))
+    changed += _write(project.records / f"{name}.yml", _dump(_flat(about, "versions", "name")))
+    wanted = {_file(project, name, page) for page, _ in ran}
+    for file in set((project.records / name).rglob("*.yml")) - wanted:
+        file.unlink()
+        changed.append(file)
+    return changed
+
+
+def _kept(old: Entry | None, new: Entry, block: Block, runtime: Runtime) -> Entry:
+    """The old entry if the new one says the same: times, and what `volatile` outputs say, differ from run to run."""
+    if old is None or differ(old, new, block.options.tolerance, block.options.volatile, runtime.meaningless):
+        return new
+    return replace(old, code=new.code, counts=new.counts)
+
+
+def _this_host(project: Project, name: str, modules: Iterable[str]) -> Host:
+    runtime = project.runtime
+    here = {
+        **runtime.describe(),
+        "processor": f"{os.cpu_count()} × {_processor()}",
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": runtime.versions(),
+        "environment": runtime.variables(),
+    }
+    versions = {package: number for package, number in distributions.versions(modules).items() if number}
+    day = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Host(name=name, distributions=versions, commit=history.commit(project), day=day, **here)
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        if model := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8")):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version))
+
+
+def _short(key: str) -> str:
+    return key[:DIGITS]
+
+
+def _content(file: Path) -> str | None:
+    full = content(file)
+    return full and _short(full)
+
+
+def _tidy(text: str) -> str:
+    """Text without the blanks at the ends of lines, which nobody sees and YAML would have to quote."""
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def _file(project: Project, host: str, page: Page) -> Path:
+    return project.records / host / page.path.relative_to(project.docs).with_suffix(".yml")
+
+
+def _write(file: Path, text: str) -> list[Path]:
+    if file.is_file() and file.read_text(encoding="utf-8") == text:
+        return []
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8", newline="\n")
+    return [file]
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes text of several lines as such."""
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)
+
+
+def _dump(data: Mapping[str, Any]) -> str:
+    return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
+
+
+def _flat(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
+    """The fields of a host or an entry, without one of them, with what one holds in its place."""
+    found: dict[str, Any] = {}
+    for name, value in asdict(data).items():
+        if name != but:
+            found |= value if name == mapping else {name: value}
+    return found
+
+
+def _deep(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str) -> dict[str, Any]:
+    """What `_flat` made flat: what is no field is in the mapping."""
+    names = {one.name for one in fields(kind)}
+    inside = {name: value for name, value in data.items() if name not in names}
+    return {name: value for name, value in data.items() if name in names} | {mapping: inside}
+
+
+def _lean(entry: Entry) -> dict[str, Any]:
+    """An entry without what is empty."""
+    entry = replace(entry, counts={f"{what}s": number for what, number in entry.counts.items()})
+    return {name: value for name, value in _flat(entry, "counts").items() if value not in ("", 0) or name == "seconds"}
+
+
+@cache
+def _read_host(file: Path, _mtime: int) -> Host:
+    data = _load(file)
+    try:
+        host = Host(name=file.stem, **_deep(Host, data, "versions"))
+        _check(host.versions, str)
+        return host
+    except TypeError as error:
+        raise ProjectError(f"{file}: {error}") from None
+
+
+def _entry(data: Mapping[str, Any]) -> Entry:
+    found = Entry(**_deep(Entry, data, "counts"))
+    _check(found.counts, int)
+    return replace(found, counts={what.removesuffix("s"): number for what, number in found.counts.items()})
+
+
+def _check(mapping: Mapping[str, Any], kind: type) -> None:
+    """See that a mapping holds nothing else than this.
+
+    Raises:
+        TypeError: it does, which may be a name that is not known.
+    """
+    for name, value in mapping.items():
+        if not isinstance(value, kind):
+            raise TypeError(f"{name}: {value!r} is not understood")
+
+
+@cache
+def _read_page(file: Path, _mtime: int) -> dict[str, Any]:
+    data = _load(file)
+    try:
+        entries = [_entry(block) for block in data["blocks"]]
+        return {"device": data["device"], "files": data["files"], "entries": {entry.key: entry for entry in entries}}
+    except (KeyError, TypeError) as error:
+        raise ProjectError(f"{file}: {error}") from None
+
+
+def _load(file: Path) -> dict[str, Any]:
+    try:
+        data = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)  # noqa: S506  (a safe loader)
+    except (OSError, yaml.YAMLError) as error:
+        raise ProjectError(f"{file}: {error}") from None
+    if not isinstance(data, dict):
+        raise ProjectError(f"{file}: is not a mapping")
+    return data

@@ -1,0 +1,18 @@
+"""A block and its outcome to what stands in a page; links and mathematics; the status of all pages."""
+
+from livepages.render import status
+from livepages.render.blocks import anchors, failures_shown, light, missing, page_lines, stamp, told_once
+from livepages.render.links import Hints, NameLinks
+
+__all__ = [
+    "Hints",
+    "NameLinks",
+    "anchors",
+    "failures_shown",
+    "light",
+    "missing",
+    "page_lines",
+    "stamp",
+    "status",
+    "told_once",
+]

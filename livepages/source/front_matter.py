@@ -1,0 +1,115 @@
+"""The front matter of a page: how its process is set up, and what the page says about itself."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from livepages.source.fences import LineError
+from livepages.source.suggestions import closest
+from livepages.worker import Runtime, SettingError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a page's front matter says about its process."""
+
+    timeout: float = 0.0
+    alone: bool = False  # the page measures time: it runs while no other page does
+    reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
+    runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
+    remark: str = ""  # on them, in words
+
+    @property
+    def needs(self) -> str:
+        """The device without which the page does not run; empty if any will do."""
+        return str(self.runtime.get("needs", ""))
+
+
+def front_matter_length(lines: list[str]) -> int:
+    """How many lines of a page its front matter takes; 0 unless the first one is ``---``.
+
+    Raises:
+        LineError: it is not closed.
+    """
+    if lines[0].rstrip() != "---":
+        return 0
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() in ("---", "...")), None)
+    if end is None:
+        raise LineError(1, "the front matter is not closed; end it with a line ---")
+    return end + 1
+
+
+def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings, dict[str, object]]:
+    """What the lines of a front matter say: the settings, and all values by name.
+
+    Raises:
+        LineError: it is not YAML, or holds a value that cannot be used.
+    """
+    values, where = _values("\n".join(lines[1:-1]))
+    known = {*_FORMS, *runtime.settings({})}
+
+    def refuse(name: str, wanted: str) -> LineError:
+        return LineError(where[name], f"{name}: {values[name]!r} is not {wanted}")
+
+    for name, value in values.items():
+        if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own
+            raise LineError(where[name], f"{name}: nothing has this name{meant}")
+        if name in _FORMS and not _FORMS[name][1](value):
+            raise refuse(name, _FORMS[name][0])
+    try:
+        of_runtime = runtime.settings(values)
+    except SettingError as error:
+        raise refuse(error.name, error.wanted) from None
+    given: dict[str, Any] = values
+    timeout, alone, reads = given.get("timeout", 0.0), given.get("alone", False), tuple(given.get("reads", ()))
+    return Settings(timeout, alone, reads, of_runtime, runtime.remark(of_runtime)), values
+
+
+def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
+    """The values in a text of YAML by name, without those that are empty, and the lines of the page they are on."""
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        found = {} if node is None else loader.construct_document(node)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise LineError(mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
+    except (ValueError, OverflowError, RecursionError) as error:  # a date of month 13, for one
+        raise LineError(1, f"a value of the front matter cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise LineError(1, "the front matter is not a mapping; write it as name: value")
+    where: dict[str, int] = {}
+    for key, _ in node.value if node else ():
+        name, line = str(key.value), key.start_mark.line + 2
+        if name in where:
+            raise LineError(line, f"{name}: is given twice, first on line {where[name]}")
+        where[name] = line
+    if odd := [name for name in found if not isinstance(name, str)]:
+        raise LineError(where.get(str(odd[0]), 1), f"{odd[0]}: a name in the front matter is text; put it in quotes")
+    return {name: value for name, value in found.items() if value is not None}, where
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and "".join(value.split()).isprintable()
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_number(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
+_FORMS: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "alone": ("true or false", lambda value: isinstance(value, bool)),
+    "timeout": ("a number of seconds up to 86400", lambda value: value != 0 and _is_number(value, 0, 86400)),
+    "reads": ("a list of files and folders of the project", _are_texts),
+    "title": ("text; put it in quotes", _is_text),
+    "description": ("text; put it in quotes", _is_text),
+    "before": ("a list of pages, as [basics/arrays.md]", _are_texts),
+    "requires": ("a list of distributions, as [rich]", _are_texts),
+    "tags": ("a list of texts", _are_texts),
+}

@@ -1,0 +1,285 @@
+"""Markdown text to a `Page`: its Python blocks in order, each with code, options, marks, line numbers and key.
+
+This is the only parser. What it returns is what the site shows, what runs, and what is tested; a Python fence
+that it cannot take is an error with page and line, never skipped.
+
+Includes are expanded by ``pymdownx.snippets``; fences and marks are read by ``pytest_codeblocks``, from text in
+which every fence has been brought to its plain form (`livepages.source.fences`), because that parser knows neither
+tildes nor block quotes nor nesting.
+"""
+
+import ast
+import hashlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from markdown.extensions.toc import slugify, unique
+from pytest_codeblocks import CodeBlock, extract_from_buffer
+
+from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
+from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
+from livepages.source.options import Options, parse_options
+from livepages.source.project import Project
+from livepages.worker import Runtime
+
+KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
+LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
+
+
+class PageError(Exception):
+    """A page that cannot be read as a program."""
+
+    def __init__(self, page: str, line: int, message: str) -> None:
+        super().__init__(f"{page}:{line}: {message}")
+        self.page, self.line, self.message = page, line, message
+
+
+@dataclass(frozen=True)
+class Block:
+    """One Python fence of a page."""
+
+    page: str
+    index: int  # among all blocks of the page, from 0: what identifies the block
+    line: int  # of the opening fence, in the page; for messages, as several blocks of an include share one
+    code: str
+    lines: tuple[int, ...]  # for each line of code: its line in the page (that of the include, if included)
+    start: int  # line of the page's script on which the code begins, from 1
+    options: Options
+    fence: Fence
+    marks: tuple[str, ...] = ()
+    importorskip: str = ""
+    expected_output: str | None = None
+    expected_output_ignore_whitespace: bool = False
+    key: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether the block is part of the page's program."""
+        return self.options.exec
+
+    def page_line(self, script_line: int | None) -> int:
+        """The line of the page for a line of the page's script; the fence's own where it lies outside the block."""
+        if script_line is None or not 0 <= script_line - self.start < len(self.lines):
+            return self.line
+        return self.lines[script_line - self.start]
+
+    @cached_property
+    def binds(self) -> frozenset[str]:
+        """The names the code may bind at its top level, none where it does not parse."""
+        try:
+            tree = ast.parse(self.code)
+        except SyntaxError:
+            return frozenset()
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        return frozenset(names)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    start: int  # the heading's place in the page's text
+    level: int
+    title: str  # as Markdown
+    anchor: str  # as Python-Markdown's table of contents makes it
+
+
+@dataclass(frozen=True)
+class Page:
+    """One Markdown file, read as a program."""
+
+    path: Path
+    name: str  # as messages show it
+    source: str  # the whole file, in lines that end as on Unix
+    text: tuple[str, ...]  # the lines after includes; front matter is blank lines
+    blocks: tuple[Block, ...]
+    settings: Settings
+    meta: Mapping[str, object]  # the front matter
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """The headings, in order."""
+        found: list[Section] = []
+        anchors: set[str] = set()
+        fence = ""
+        for number, line in enumerate(self.text):
+            if marker := re.match(r"[> \t]*(`{3,}|~{3,})", line):
+                fence = fence if fence and not marker[1].startswith(fence) else "" if fence else marker[1]
+            heading = re.fullmatch(r"(#{1,6}) (.+?)\s*(?:\{([^}]*)\})?", line)
+            if heading and not fence:
+                title = heading[2].strip()
+                own = re.search(r"#([\w.-]+)", heading[3] or "")
+                anchor = own[1] if own else unique(slugify(re.sub(r"[`*]|\]\([^)]*\)", "", title), "-"), anchors)
+                found.append(Section(number, len(heading[1]), title, anchor))
+        return tuple(found)
+
+    @property
+    def title(self) -> str:
+        """The title of the front matter, else the first heading, else the file's name."""
+        headings = (section.title for section in self.sections if section.level == 1)
+        return str(self.meta.get("title") or next(headings, self.path.stem))
+
+    @property
+    def description(self) -> str:
+        """What the front matter says the page is about, in a sentence; empty if it does not."""
+        return " ".join(str(self.meta.get("description", "")).split())
+
+    @property
+    def body(self) -> str:
+        """The text as a Markdown renderer gets it: without front matter."""
+        return "\n".join(self.text).strip("\n")
+
+    @property
+    def program(self) -> tuple[Block, ...]:
+        """The blocks that run, in order."""
+        return tuple(block for block in self.blocks if block.runs)
+
+    @property
+    def script(self) -> str:
+        """The program as one file of Python."""
+        return "\n".join(block.code for block in self.program)
+
+    @property
+    def script_name(self) -> str:
+        """The file name tracebacks and warnings show for the page's own code."""
+        return re.sub(r"\W", "_", self.path.stem) + ".py"
+
+    @property
+    def key(self) -> str:
+        """The key of the last block, which covers the whole program."""
+        program = self.program
+        return program[-1].key if program else ""
+
+
+def read_page(path: Path, project: Project) -> Page:
+    """The page in a Markdown file of a project.
+
+    Raises:
+        PageError: the page is not UTF-8, an include or the front matter cannot be read, or a fence cannot be taken.
+    """
+    name = project.name(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = path.read_bytes()[: error.start].count(b"\n") + 1
+        raise PageError(name, line, f"the page is not UTF-8: {error.reason}") from None
+    return parse(text, path, project)
+
+
+def parse(text: str, path: Path, project: Project) -> Page:
+    """`read_page` for text at hand."""
+    name = project.name(path)
+    text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
+    lines = text.split("\n")
+    if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
+        raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
+    try:
+        length = front_matter_length(lines)
+        expanded = tuple(expand([""] * length + lines[length:], project.snippets))
+    except LineError as error:
+        raise PageError(name, error.line, error.message) from None
+    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime)
+
+
+@lru_cache(maxsize=512)  # while serving, most pages stay what they are
+def _page(
+    text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str, runtime: Runtime
+) -> Page:
+    lines = tuple(line for line, _ in expanded)
+    try:
+        settings, meta = read_front_matter(front, runtime)
+        blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
+    except LineError as error:
+        raise PageError(name, error.line, error.message) from None
+    return Page(path, name, text, lines, blocks, settings, meta)
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------
+
+
+def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Settings) -> Iterator[Block]:
+    fences = {fence.start: fence for fence in find_fences(lines, origin)}
+    for start, fence in fences.items():
+        _refuse_lookalikes(fence, origin[start])
+    python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
+    digest = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
+    start = 1
+    for index, raw in enumerate(_extract(lines, origin, fences, python)):
+        fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
+        try:
+            options = parse_options(fence.info)
+        except ValueError as error:
+            raise LineError(line, str(error)) from None
+        if options.exec:
+            digest = _digest(digest, raw.code, options.needs)
+        yield Block(
+            page=name,
+            index=index,
+            line=line,
+            code=raw.code,
+            lines=tuple(origin[fence.start + 1 : fence.end - 1]),
+            start=start,
+            options=options,
+            fence=fence,
+            marks=tuple(raw.marks),
+            importorskip=raw.importorskip or "",
+            expected_output=raw.expected_output,
+            expected_output_ignore_whitespace=raw.expected_output_ignore_whitespace,
+            key=digest if options.exec else "",
+        )
+        if options.exec:
+            start += raw.code.count("\n") + 1
+
+
+def _extract(
+    lines: tuple[str, ...], origin: list[int], fences: Mapping[int, Fence], python: Mapping[int, Fence]
+) -> Iterator[CodeBlock]:
+    """The Python blocks as pytest-codeblocks reads them, marks and all; refuses what would hide one or move it."""
+    for number, text in enumerate(lines):
+        if re.match(r"<!--[-\s]*pytest-codeblocks:\s*cont\b", text.strip()):
+            raise LineError(origin[number], "cont: the blocks of a page share one namespace as it is")
+    try:
+        text = plain(lines, list(fences.values()))
+        found = [
+            block for block in extract_from_buffer(io.StringIO(text), len(lines) + 2) if block.lineno - 1 in python
+        ]
+    except RuntimeError as error:
+        raise LineError(1, str(error)) from None
+    if missed := python.keys() - {block.lineno - 1 for block in found}:
+        raise LineError(origin[min(missed)], "an expected output is not Python; fence it as text")
+    for block in found:
+        line = origin[block.lineno - 1]
+        if "markdown-exec: hide" in block.code or "`" * 8 in block.code:
+            raise LineError(line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"')
+        for mark in block.marks:
+            try:
+                ast.parse(mark, mode="eval")
+            except (SyntaxError, ValueError) as error:
+                raise LineError(line, f"mark {mark}: {error}") from None
+        if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
+            raise LineError(line, 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif')
+        yield block
+
+
+def _refuse_lookalikes(fence: Fence, line: int) -> None:
+    language, info = fence.language, fence.info
+    if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
+        raise LineError(line, f"write the fence as ```python, not ```{info}")
+    if "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
+        raise LineError(line, 'options stand on the fence as name="value", without braces')
+    if language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
+        raise LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,399 @@
+"""Inside a page's own process: execute its blocks and capture everything a reader would see.
+
+``python -m livepages.worker RUNTIME`` imports the runtime of this name once, then forks a process for each job that it
+reads from standard input. What all of them say to each other is defined in `protocol`.
+"""
+
+import __future__
+
+import ast
+import contextlib
+import ctypes
+import gc
+import linecache
+import os
+import re
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from livepages.worker import figures
+from livepages.worker.capture import Capture, escaped, streams
+from livepages.worker.dependencies import Dependencies
+from livepages.worker.load import IdleClock
+from livepages.worker.marks import skipped
+from livepages.worker.protocol import (
+    CRASH,
+    MESSAGES,
+    OUTPUT,
+    Asked,
+    Begun,
+    Code,
+    Exited,
+    Faulted,
+    Finished,
+    Forked,
+    Gave,
+    Job,
+    Message,
+    Outcome,
+    Raised,
+    Ready,
+    Refused,
+    decode,
+    encode,
+)
+from livepages.worker.questions import is_local
+from livepages.worker.runtime import Runtime, find_runtime
+
+_FUTURES = 0
+for _feature in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _feature).compiler_flag
+
+
+# --- one block ---------------------------------------------------------------------------------------------------
+
+
+class Program:
+    """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
+
+    def __init__(self, folder: Path, name: str, blocks: Iterable[Code], runtime: Runtime) -> None:
+        file = folder / "script" / name
+        self._name, self._runtime = name, runtime
+        self._flags = 0
+        self._whole: list[Code] = []  # the blocks that have run to their end
+        script = "\n".join(block.code for block in blocks)
+        # Lines as Python counts them: other characters end lines for `str.splitlines` too.
+        linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
+        self.module = types.ModuleType("__main__")
+        # A real file, so that multiprocessing can start children from it, as from a script.
+        self.module.__file__ = str(file)
+        self.module.__dict__["__builtins__"] = __builtins__
+        self.module.__annotations__ = {}
+        sys.modules["__main__"] = self.module
+        sys.argv = [str(file)]
+        file.parent.mkdir()
+        self._file = file
+        self._write()
+
+    def execute(self, block: Code) -> BaseException | None:
+        """Run a block in the page's namespace; the exception it ended with, if any."""
+        self._write(block)
+        try:
+            source = "\n" * (block.start - 1) + block.code
+            code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
+            self._flags |= code.co_flags & _FUTURES
+            exec(code, self.module.__dict__)
+            self._runtime.settle()
+        except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
+            self._write()
+            return error
+        self._whole.append(block)
+        return None
+
+    def _write(self, *under_way: Code) -> None:
+        """Write the script of the blocks run so far, and of one under way, from which children start."""
+        text = ""
+        for block in (*self._whole, *under_way):
+            text += "\n" * (block.start - 1 - text.count("\n")) + block.code
+        self._file.write_text(_futures_first(text), encoding="utf-8")
+
+    def describe(self, error: BaseException, root: str) -> Raised:
+        """An exception as its page shows it: the page's and the project's own frames, then the message."""
+        own = traceback.TracebackException.from_exception(error)
+        seen: set[int] = set()
+        text = "".join(self._format(own, root, seen)).rstrip("\n")
+        lines = [frame.lineno for frame in own.stack if frame.filename == self._name]
+        if isinstance(error, SyntaxError) and error.filename == self._name:
+            lines.append(error.lineno)
+        kind = type(error)
+        return Raised(
+            type=self._runtime.public_name(kind.__module__, kind.__qualname__),
+            bases=tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")),
+            message=_anywhere(_message(error)),
+            traceback=_anywhere(text),
+            line=lines[-1] if lines else None,
+            name=getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
+        )
+
+    def _format(self, error: traceback.TracebackException, root: str, seen: set[int]) -> list[str]:
+        """The lines of a traceback without carets, which differ from one Python to the next."""
+        seen.add(id(error))
+        lines: list[str] = []
+        earlier, joint = error.__cause__, "\nThe above exception was the direct cause of the following exception:\n\n"
+        if earlier is None and not error.__suppress_context__:
+            earlier, joint = error.__context__, "\nDuring handling of the above exception, another one occurred:\n\n"
+        if earlier is not None and id(earlier) not in seen and any(self._shown(f, root) for f in earlier.stack):
+            before = self._format(earlier, root, seen)
+            if before[-1] != "".join(error.format_exception_only()):
+                lines += [*before, joint]
+        frames = [frame for frame in error.stack if self._shown(frame, root)]
+        if frames:
+            lines.append("Traceback (most recent call last):\n")
+        for frame in frames:
+            file = frame.filename.removeprefix(root + os.sep)
+            lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
+            lines.append(f"    {frame.line}\n" if frame.line else "")
+        error.__notes__ = self._runtime.user_notes(error.__notes__ or []) or None
+        lines.append("".join(error.format_exception_only()))
+        for number, member in enumerate(error.exceptions or (), 1):
+            lines.append(f"  +---------------- {number} ----------------\n")
+            told = "".join(self._format(member, root, seen)).rstrip("\n")
+            lines += [f"  | {line}\n" for line in told.split("\n")]
+        return lines
+
+    def _shown(self, frame: traceback.FrameSummary, root: str) -> bool:
+        return frame.filename == self._name or is_local(frame.filename, root)
+
+
+def _futures_first(code: str) -> str:
+    """Code in which imports from `__future__` come first, as they must, although a later block holds them."""
+    if "__future__" not in code:
+        return code
+    try:
+        body = ast.parse(code).body
+    except SyntaxError:
+        return code
+    found = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    cut = {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    lines = ["" if number in cut else line for number, line in enumerate(code.split("\n"), 1)]
+    names = sorted({alias.name for node in found for alias in node.names})
+    return "\n".join([f"from __future__ import {', '.join(names)}" if names else "", *lines])
+
+
+def _anywhere(text: str) -> str:
+    """Text without where objects lie in memory, which differs from run to run, and without control characters."""
+    return escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", text))
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
+        return f"<its message raised {type(another).__name__}>"
+
+
+# --- one page ----------------------------------------------------------------------------------------------------
+
+
+def run_job(job: Job, runtime: Runtime) -> None:
+    """Run a page in this process, which must be its own, and write down the outcomes."""
+    folder = Path(job.folder)
+    messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+
+    def tell(message: Message) -> None:
+        os.write(messages, encode(message))
+
+    _last_to_live()
+    capture = Capture(folder / OUTPUT)
+    work = os.path.realpath(folder / "work")
+    os.mkdir(work)
+    os.chdir(work)
+    sys.path[:0] = job.path
+    gc.unfreeze()
+    try:
+        runtime.configure(job.settings, job.options, job.cache)
+    except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
+        tell(Refused(f"{type(refusal).__name__}: {refusal}"))
+        return
+    program = Program(folder, job.name, job.blocks, runtime)
+    dependencies = Dependencies(
+        job.root,
+        [os.path.realpath(folder), job.cache],
+        runtime.distributions,
+        lambda files, questions: tell(Asked(files, questions)),
+    )
+    known = set(threading.enumerate())
+    started: dict[threading.Thread, int] = {}
+    process = os.getpid()
+    began = time.perf_counter()
+    last: Gave | None = None
+    tell(Ready(time.monotonic() - job.asked))
+    for number, block in enumerate(job.blocks):
+        tell(Begun(number, capture.position))
+        if kept := _kept_from_running(block, runtime):
+            tell(Gave(number, kept))
+            continue
+        before = runtime.counts()
+        start = time.perf_counter()
+        error = program.execute(block)
+        seconds = time.perf_counter() - start
+        if os.getpid() != process:  # a child that the block forked came back from it
+            os._exit(0)
+        counts = {what: after - before[what] for what, after in runtime.counts().items()}
+        raised = program.describe(error, job.root) if error else None
+        outcome = _draw(program, Outcome(raised=raised, seconds=seconds, counts=counts), job.root)
+        output, fault = capture.take()
+        started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
+        if not _at_home(work):
+            fault = fault or "changed the working directory and did not change it back"
+        last = Gave(number, replace(outcome, output=output, fault=fault))
+        tell(last)
+    left = _left_running(started)
+    if last and (late := capture.take()[0]):  # of threads that were waited for
+        tell(replace(last, outcome=replace(last.outcome, output=last.outcome.output + late)))
+    for thread, number in left:
+        tell(Faulted(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
+    device = runtime.device()
+    seconds = time.perf_counter() - began
+    tell(Finished(device, dependencies.files(), dependencies.questions(), dependencies.modules(), seconds))
+
+
+def _kept_from_running(block: Code, runtime: Runtime) -> Outcome | None:
+    """The outcome of a block that must not run here; None if it may."""
+    try:
+        why = skipped(block.marks, block.importorskip) or (block.needs and runtime.lacks(block.needs))
+    except BaseException as error:  # noqa: BLE001  (a mark may do anything)
+        return Outcome(fault=f"what is written above it raised {type(error).__name__}: {_message(error)}")
+    return Outcome(skipped=why) if why else None
+
+
+def _at_home(work: str) -> bool:
+    """Whether the working directory is still this one; if not, go back to it, even if it is gone."""
+    try:
+        if os.path.realpath(os.getcwd()) == work:
+            return True
+    except FileNotFoundError:
+        os.makedirs(work, exist_ok=True)
+    os.chdir(work)
+    return False
+
+
+def _draw(program: Program, outcome: Outcome, root: str) -> Outcome:
+    """The outcome of a block with the figures that it left open, or with what drawing them raised."""
+    try:
+        return replace(outcome, figures=tuple(figures.take_open()))
+    except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
+        return replace(outcome, raised=program.describe(error, root))
+
+
+def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
+    """The threads that keep a script from ending, after a second's grace, and the block that began each."""
+    clock = IdleClock()
+    running = [thread for thread in started if not thread.daemon]
+    while running and clock.seconds() < 1.0:
+        running[0].join(0.02)
+        running = [thread for thread in running if thread.is_alive()]
+    return [(thread, started[thread]) for thread in running]
+
+
+def _last_to_live() -> None:
+    """When memory runs out, let the system end this process before any other."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+# --- the command line --------------------------------------------------------------------------------------------
+
+
+def serve(runtime: Runtime) -> None:
+    """Fork a process for each job read from standard input; say on standard output which began and which ended."""
+    # Loggers that are set up at import keep the stream they see then.
+    sys.stderr = streams()[1]
+    runtime.preload()
+    say = os.dup(1)
+    running: dict[int, str] = {}
+
+    def tell(message: Message) -> None:
+        os.write(say, encode(message))
+
+    def become_page(job: Job) -> NoReturn:
+        os.setsid()
+        _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        _prctl(_ADOPT, 1)
+        # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
+        tell(Forked(job.folder, os.getpid()))
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for fd in (say, woken, wake):  # the server's own
+            os.close(fd)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        _run_and_leave(job, runtime)
+
+    # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
+    _prctl(_ADOPT, 1)
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    unread = b""
+    while True:
+        readable, _, _ = select.select([0, woken], [], [])
+        if woken in readable:
+            os.read(woken, 4096)
+            for pid in list(running):
+                done, status = os.waitpid(pid, os.WNOHANG)
+                if done:
+                    _end_group(pid)
+                    folder = running.pop(pid)
+                    _end_orphans(running)
+                    tell(Exited(folder, os.waitstatus_to_exitcode(status)))
+        if 0 not in readable:
+            continue
+        data = os.read(0, 1 << 16)
+        if not data:
+            break
+        *lines, unread = (unread + data).split(b"\n")
+        for job in map(decode, lines):
+            assert isinstance(job, Job)
+            if "matplotlib" in job.uses:
+                figures.preload()
+            pid = os.fork()
+            if pid == 0:
+                become_page(job)
+            running[pid] = job.folder
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
+        _end_group(pid)
+
+
+# Of Linux: the signal that comes when the parent dies; whether orphans of its own become its children.
+_DIE_WITH_PARENT, _ADOPT = 1, 36
+
+
+def _prctl(option: int, value: int) -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _end_orphans(running: Iterable[int]) -> None:
+    """End what a page has left behind in sessions of its own: when the page has ended, that is this process's child."""
+    with contextlib.suppress(OSError):
+        me = os.getpid()
+        while left := {*map(int, Path(f"/proc/{me}/task/{me}/children").read_text("ascii").split())} - {*running}:
+            for pid in left:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _end_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _run_and_leave(job: Job, runtime: Runtime) -> NoReturn:
+    """Run a job and end the process at once: a page must not run its host's exit handlers."""
+    status = 70
+    try:
+        run_job(job, runtime)
+        status = 0
+    except BaseException:  # noqa: BLE001
+        Path(job.folder, CRASH).write_text(traceback.format_exc(), encoding="utf-8")
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    serve(find_runtime(sys.argv[1]))

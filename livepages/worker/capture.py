@@ -1,0 +1,124 @@
+"""Everything that a process writes to standard output and error, by whatever means, in the order it is written."""
+
+import ctypes
+import io
+import os
+import re
+import secrets
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from livepages.worker.protocol import ERR, OUT
+
+OUTPUT_LIMIT = 1_000_000  # bytes a block may write
+
+
+class _Stderr(io.RawIOBase):
+    """File descriptor 2, with marks around what is written here, as descriptors 1 and 2 share one file."""
+
+    mark = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def write(self, data: Any, /) -> int:
+        content = bytes(data)
+        whole = b"".join((b"\x1e+", self.mark, content, b"\x1e-", self.mark)) if self.mark else content
+        while whole:
+            whole = whole[os.write(2, whole) :]
+        return len(content)
+
+
+def streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
+    """Fresh text streams on descriptors 1 and 2, unbuffered, so that what is written to both comes in order."""
+    return _unbuffered(io.FileIO(1, "w", closefd=False)), _unbuffered(_Stderr())
+
+
+def _unbuffered(raw: Any) -> io.TextIOWrapper:
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+
+
+class Capture:
+    """Everything written to standard output and error, by whatever means, in order."""
+
+    def __init__(self, file: Path) -> None:
+        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self.position = 0  # in the file, up to which the output has been taken
+        self._flush_c: Callable[[Any], Any] | None = getattr(_libc(), "fflush", None)
+        _Stderr.mark = secrets.token_bytes(8).replace(b"\x1e", b"\x1f")
+        self._attach()
+
+    def _attach(self) -> None:
+        os.dup2(self._fd, 1)
+        os.dup2(self._fd, 2)
+        # The streams made before the fork are kept by loggers that were set up then.
+        self._streams = (sys.stdout, sys.stderr) = streams()
+        sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
+
+    def take(self) -> tuple[tuple[tuple[str, str], ...], str]:
+        """The output since the last call, as (stream, text) pairs, and what is wrong with the streams, if anything."""
+        fault = self._check()
+        if self._flush_c:
+            self._flush_c(None)
+        end = os.fstat(self._fd).st_size
+        if end - self.position > OUTPUT_LIMIT:
+            fault = fault or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
+        data = os.pread(self._fd, min(end - self.position, OUTPUT_LIMIT), self.position)
+        self.position = end
+        return _split(data), fault
+
+    def _check(self) -> str:
+        out, err = self._streams
+        fault = ""
+        if sys.stdout is not out or sys.stderr is not err:
+            fault = "left sys.stdout or sys.stderr replaced"
+        if out.closed or err.closed or not (_is_open(1) and _is_open(2)):
+            fault = "closed standard output or standard error"
+        if fault:
+            self._attach()
+        else:
+            out.flush()
+            err.flush()
+        return fault
+
+
+def _libc() -> Any:
+    try:
+        return ctypes.CDLL(None)
+    except (OSError, TypeError):
+        return None
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def escaped(text: str) -> str:
+    """Text in which control characters, which no page can show, are written as in a string."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _split(data: bytes) -> tuple[tuple[str, str], ...]:
+    """Marked bytes as (stream, text) pairs, neighbors of one stream joined; a line ends up as a terminal shows it."""
+    pairs: list[list[str]] = []
+    for number, part in enumerate(data.split(b"\x1e+" + _Stderr.mark)):
+        inside, mark, outside = part.partition(b"\x1e-" + _Stderr.mark)
+        pieces = [(OUT, part)] if number == 0 or not mark else [(ERR, inside), (OUT, outside)]
+        for stream, piece in pieces:
+            text = piece.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")
+            if text and pairs and pairs[-1][0] == stream:
+                pairs[-1][1] += text
+            elif text:
+                pairs.append([stream, text])
+    return tuple(
+        (stream, escaped("\n".join(line.rpartition("\r")[2] for line in text.split("\n")))) for stream, text in pairs
+    )

@@ -1,0 +1,265 @@
+"""What a page rests on besides its own text: everything that it asks about its surroundings while it runs.
+
+Files and folders that it opens or looks through are noted by name, as are the source files of its modules. All else
+that it asks is noted as a question (`questions`): which files and folders there are, environment variables, modules
+that it looks for, versions. Asking changes nothing for the page.
+
+What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
+their arguments name is noted, and the front matter of the page says the rest (``reads``).
+"""
+
+import os
+import re
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.machinery import ModuleSpec
+from types import FrameType
+from typing import Any
+from urllib.parse import unquote
+
+from livepages.worker.questions import is_installed, is_local
+
+_SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "run"))  # where nothing stays as it is
+
+
+class Dependencies:
+    """Notes what this process asks, from now on; one that it forks, what it asks of its own, by `tell`."""
+
+    def __init__(
+        self,
+        root: str,
+        aside: Sequence[str],
+        own: Sequence[str],
+        tell: Callable[[tuple[str, ...], tuple[str, ...]], None],
+    ) -> None:
+        """Begin.
+
+        Args:
+            root: of the project.
+            aside: folders that are the page's own.
+            own: the names of the runtime's packages.
+            tell: what says to the parent that a forked process has asked about these files, and these questions.
+        """
+        self._root, self._own, self._tell = root, own, tell
+        self._aside = tuple(folder + os.sep for folder in aside)
+        self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
+        self._process, self._began = os.getpid(), time.time()
+        self._files: set[str] = set()
+        self._asked: set[str] = set()
+        self._written: set[str] = set()
+        self._seen: set[tuple[str, str]] = set()
+        self._modules: set[str] = set()
+        self._busy = threading.local()
+        self._watch_folders()
+        sys.addaudithook(self._audit)
+        sys.meta_path.insert(0, self)
+        os.environ.__class__ = _variables(self._variable)
+
+    # --- what there is to watch ----------------------------------------------------------------------------------
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        match event:
+            case "open":
+                self._opened(arguments[0], arguments[2] if isinstance(arguments[2], int) else 0)
+            case "os.scandir":
+                self._note("files", arguments[0])
+            case "sqlite3.connect":
+                self._opened(_database(arguments[0]), os.O_RDWR | os.O_CREAT)
+            case "subprocess.Popen" | "os.posix_spawn" | "os.exec":
+                self._started(arguments[1])
+            case "os.system":
+                self._started([arguments[0]])
+
+    def _watch_folders(self) -> None:
+        """See what is asked by `os.stat` and its like; imports ask in another way, and are seen by `find_spec`."""
+        for name in ("stat", "lstat", "access"):
+            setattr(os, name, self._noting(getattr(os, name), "asked"))
+        os.listdir = self._noting(os.listdir, "files")
+
+    def _noting(self, function: Callable[..., Any], kind: str) -> Callable[..., Any]:
+        def noted(*arguments: Any, **named: Any) -> Any:
+            path = arguments[0] if arguments else named.get("path", ".")
+            if named.get("dir_fd") is None and _module(sys._getframe(1)) != "importlib":
+                self._note(kind, "." if path is None else path)
+            return function(*arguments, **named)
+
+        noted.__name__, noted.__doc__ = function.__name__, function.__doc__
+        for group in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks, os.supports_effective_ids):
+            if function in group:
+                group.add(noted)
+        return noted
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        """Note where a module is looked for, as a finder on ``sys.meta_path``; find nothing."""
+        if getattr(self._busy, "now", False):
+            return None
+        package, _, stem = name.rpartition(".")
+        if not package:
+            self._modules.add(name)
+        for folder in path or sys.path:
+            if folder and not is_installed(os.path.join(folder, ""), self._root):
+                inside = os.path.join(folder, stem)
+                is_package = self._quietly(os.path.isdir, inside)
+                self._note("asked", f"{inside}.py")
+                self._note("asked", os.path.join(inside, "__init__.py") if is_package else inside)
+        return None
+
+    def find_distributions(self, context: Any) -> Iterable[Any]:
+        """Note which version is looked for, as a finder on ``sys.meta_path``; find nothing."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame and _module(frame) == "importlib":
+            frame = frame.f_back
+        # A runtime that looks for its plugins would make every page rest on all that is installed.
+        if context.name or not frame or _module(frame) not in self._own:
+            self._add("asked", f"distribution {context.name or ''}")
+        return ()
+
+    def _variable(self, name: str) -> None:
+        self._add("asked", f"variable {name}")
+
+    def _opened(self, path: Any, flags: int) -> None:
+        if not isinstance(path, str | bytes | os.PathLike):
+            return
+        file = os.path.abspath(os.fsdecode(path))
+        own = flags & (os.O_TRUNC | os.O_EXCL) or flags & (os.O_WRONLY | os.O_RDWR) == os.O_WRONLY
+        if own or (flags & os.O_CREAT and not self._quietly(os.path.exists, file)):
+            self._written.add(file)
+        # Who looks for distributions tries whether each folder of modules is an archive.
+        elif not file.endswith(".pyc") and file not in sys.path and not self._quietly(os.path.isdir, file):
+            self._note("files", file)
+
+    def _started(self, arguments: Any) -> None:
+        """A program is started: note the files and folders that its arguments name."""
+        for argument in [arguments] if isinstance(arguments, str | bytes) else arguments or ():
+            text = os.fsdecode(argument)
+            names = [text, *re.findall(re.escape(self._root) + r"[^\s'\"]*", text)]
+            for name in names:
+                if "\0" not in name and self._quietly(os.path.exists, name):
+                    self._note("files", name)
+
+    # --- what is noted -------------------------------------------------------------------------------------------
+
+    def _quietly(self, function: Callable[[str], bool], path: str) -> bool:
+        """What a function says of a path, without noting that it asks."""
+        was, self._busy.now = getattr(self._busy, "now", False), True
+        try:
+            return function(path)
+        except ValueError:
+            return False
+        finally:
+            self._busy.now = was
+
+    def _note(self, kind: str, path: Any) -> None:
+        """Note a file or folder that is looked at; of ``files``, what it holds, else only what may be asked of it."""
+        if getattr(self._busy, "now", False) or not isinstance(path, str | bytes | os.PathLike):
+            return
+        file = os.path.abspath(os.fsdecode(path))
+        if (kind, file) in self._seen:
+            return
+        self._seen.add((kind, file))
+        if not self._quietly(self._concerns, file):
+            return
+        if kind == "files":
+            self._add("files", file)
+        else:
+            self._add("asked", f"{'folder' if self._quietly(os.path.isdir, file) else 'content'} {file}")
+
+    def _concerns(self, file: str) -> bool:
+        """Whether what a file holds may differ the next time, and is not of this page's own making."""
+        if file in self._written or "\0" in file:
+            return False
+        if self._is_apart(file) or self._is_apart(os.path.realpath(file)):
+            return False
+        return is_local(file, self._root) or not self._is_new(file)
+
+    def _is_apart(self, file: str) -> bool:
+        return is_installed(file, self._root) or (file + os.sep).startswith((*self._aside, *_SYSTEM))
+
+    def _is_new(self, file: str) -> bool:
+        """Whether a file outside of the project has come to be since the page began, or is a temporary one."""
+        try:
+            return os.stat(file).st_ctime >= self._began
+        except OSError:
+            return file.startswith(self._temporary)
+
+    def _add(self, kind: str, what: str) -> None:
+        if os.getpid() != self._process:
+            self._tell((what,) if kind == "files" else (), (what,) if kind == "asked" else ())
+        else:
+            (self._files if kind == "files" else self._asked).add(what)
+
+    # --- what was noted ------------------------------------------------------------------------------------------
+
+    def files(self) -> tuple[str, ...]:
+        """Files opened, or looked for in vain, folders looked through, and the source files of modules."""
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and not is_installed(file, self._root):
+                self._note("files", file)
+        return tuple(sorted(self._files))
+
+    def questions(self) -> tuple[str, ...]:
+        """All else that was asked."""
+        absent = {f"module {name}" for name in self._modules - sys.modules.keys()}
+        return tuple(sorted(self._asked | absent))
+
+    @staticmethod
+    def modules() -> tuple[str, ...]:
+        """Top-level names of the modules imported from files outside the standard library."""
+        found = {name for name, module in list(sys.modules.items()) if "." not in name and _origin(module)}
+        return tuple(sorted(name for name in found - sys.stdlib_module_names if not name.startswith("_")))
+
+
+def _module(frame: FrameType) -> str:
+    """The top-level name of the module whose code runs in a frame."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _origin(module: Any) -> object:
+    return getattr(module, "__file__", None) or getattr(module, "__path__", None)
+
+
+def _database(name: Any) -> Any:
+    """The file of a database as SQLite names it; None for one in memory."""
+    text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    if text.startswith("file:"):
+        text = unquote(text.removeprefix("file:").partition("?")[0])
+    return None if text in ("", ":memory:") else text
+
+
+def _variables(ask: Callable[[str], None]) -> Any:
+    """A class for ``os.environ`` that tells which variables are read, but for those that the process has set itself.
+
+    Who goes through all of them is taken to hand them on to another process, or to look for names that the runtime and
+    Python read, which are known anyway (`Runtime.fingerprint`).
+    """
+    own: set[str] = set()
+    handed_on: set[str] = set()
+
+    class Variables(type(os.environ)):  # type: ignore[misc]
+        def __getitem__(self, name: str) -> str:
+            if name in handed_on:
+                handed_on.discard(name)
+            elif name not in own and isinstance(name, str):
+                ask(name)
+            value: str = super().__getitem__(name)
+            return value
+
+        def __setitem__(self, name: str, value: str) -> None:
+            super().__setitem__(name, value)
+            own.add(name)
+
+        def __delitem__(self, name: str) -> None:
+            super().__delitem__(name)
+            own.add(name)
+
+        def __iter__(self) -> Iterator[str]:
+            names = list(super().__iter__())
+            handed_on.update(names)
+            return iter(names)
+
+    Variables.__name__ = Variables.__qualname__ = "_Environ"
+    return Variables

@@ -1,0 +1,196 @@
+"""What the parent and the processes of pages say to each other: one definition of each message, for both sides.
+
+A message travels as one line of JSON. The parent sends a `Job` to the server, which answers with `Forked` and `Exited`.
+The process of a page writes `Ready`, or `Refused`, then `Begun` and `Gave` for each block, now and then `Faulted` and
+`Asked`, and at last `Finished`, to a file (`MESSAGES`) in the folder of its run, at once, so that nothing is lost when
+it dies.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+OUT, ERR = "out", "err"  # the streams that a block writes to
+# Files in the folder of a run: what its process says, what the page writes, and what broke the process if anything did.
+MESSAGES, OUTPUT, CRASH = "messages", "output", "crash"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that left a block."""
+
+    type: str  # the class, as users write it
+    bases: tuple[str, ...]  # names of the class and its bases, bare and qualified
+    message: str
+    traceback: str  # the page's and the project's own frames, and the message
+    line: int | None  # of the page's script, innermost
+    name: str = ""  # what a NameError missed
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reader would see of one block's run, and what it cost."""
+
+    output: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
+    figures: tuple[str, ...] = ()  # SVG
+    raised: Raised | None = None
+    fault: str = ""  # what the block did to its process
+    skipped: str = ""  # why it did not run
+    pending: bool = False  # nothing is known of it yet
+    seconds: float = 0.0
+    counts: Mapping[str, int] = field(default_factory=dict)  # what the runtime counts, by what one of it is called
+
+    @property
+    def stdout(self) -> str:
+        """What was written to standard output, alone."""
+        return "".join(text for stream, text in self.output if stream == OUT)
+
+
+# --- from the parent to the server -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Code:
+    """A block to run."""
+
+    code: str
+    start: int  # its first line in the page's script, from 1
+    needs: str = ""  # a device
+    marks: tuple[str, ...] = ()  # as written above it
+    importorskip: str = ""  # a module
+
+
+@dataclass(frozen=True)
+class Job:
+    """A page to run."""
+
+    folder: str  # of the run; there are its script, its output and its messages
+    name: str  # of the script
+    blocks: tuple[Code, ...]
+    uses: tuple[str, ...]  # libraries to have ready before the fork
+    settings: Mapping[str, Any]  # the page's, of the runtime
+    options: Mapping[str, Any]  # the project's, of the runtime
+    path: tuple[str, ...]  # folders to import from, before all others
+    root: str  # of the project
+    cache: str  # a folder, for what the runtime may use again
+    asked: float  # when, in seconds of the monotonic clock
+
+
+# --- from the server to the parent -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forked:
+    """The process of a job has begun, and leads a group."""
+
+    folder: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The process of a job has ended, and its group."""
+
+    folder: str
+    status: int  # minus the signal
+
+
+# --- from the process of a page to the parent --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The process is set up."""
+
+    seconds: float  # since it was asked for
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The runtime did not take the page's settings."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A block begins."""
+
+    block: int  # its place in the program
+    at: int  # where its output begins, in bytes
+
+
+@dataclass(frozen=True)
+class Gave:
+    """A block has ended."""
+
+    block: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Faulted:
+    """What was found out about a block after it had ended."""
+
+    block: int
+    fault: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A process that the page forked has asked about its surroundings."""
+
+    files: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The page has run to its end."""
+
+    device: str
+    files: tuple[str, ...]  # and folders, whose content it rests on
+    questions: tuple[str, ...]  # all else that it asked about its surroundings
+    modules: tuple[str, ...]  # top-level names of those that it imported from distributions
+    seconds: float
+
+
+Message = Job | Forked | Exited | Ready | Refused | Begun | Gave | Faulted | Asked | Finished
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
+T = TypeVar("T")
+
+
+def encode(message: Message) -> bytes:
+    """A message as a line."""
+    return json.dumps({"": type(message).__name__, **asdict(message)}, default=str).encode() + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message that `encode` made into a line."""
+    data = json.loads(line)
+    message: Message = from_json(_KINDS[data.pop("")], data)
+    return message
+
+
+def from_json(kind: type[T], data: Mapping[str, Any]) -> T:
+    """The dataclass that `dataclasses.asdict` made into this, by way of JSON."""
+    fields = _fields(kind)  # type: ignore[arg-type]
+    return kind(**{name: _value(fields[name], value) for name, value in data.items()})
+
+
+@cache
+def _fields(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _value(kind: Any, data: Any) -> Any:
+    """Plain data as a value of a field's type."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return None if data is None else _value(arguments[0], data)
+    if origin is tuple:
+        return tuple(_value(arguments[0], item) for item in data) if arguments[-1] is ... else tuple(data)
+    return from_json(kind, data) if is_dataclass(kind) and isinstance(kind, type) else data

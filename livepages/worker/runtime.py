@@ -1,0 +1,182 @@
+"""What the engine has to know of the runtime whose programs pages are: the interface, and plain Python behind it.
+
+A project chooses its runtime by name. ``python`` is the one of this module; any other is a class of its own, in a
+module beside this one (`find_runtime`).
+"""
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, ClassVar
+
+
+class SettingError(ValueError):
+    """A setting has a value that it cannot have."""
+
+    def __init__(self, name: str, wanted: str) -> None:
+        super().__init__(name, wanted)
+        self.name, self.wanted = name, wanted
+
+
+def lacks(needs: str) -> str:
+    """Why this host cannot run a block that `needs` this; empty if it can."""
+    return "" if needs.partition(">=")[0] in ("cpu", "cpus") else f"needs {needs}; this host has no such device"
+
+
+class Runtime:
+    """Plain Python, and what every other runtime has to say and do in its own way.
+
+    The methods down to `setup` are asked where sites are built, and import nothing of the runtime; the others in the
+    page's own process.
+    """
+
+    name: ClassVar[str] = "python"
+    distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide what it gives, the one it is named by first
+    environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
+    process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set
+    meaningless: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, and what stands for it
+    lacks = staticmethod(lacks)  # a function that stands alone, as its source goes into what readers download
+
+    def versions(self) -> dict[str, str]:
+        """The versions of the runtime's distributions that are installed, by their names."""
+        return {name: number for name in self.distributions if (number := installed(name))}
+
+    @property
+    def release(self) -> str:
+        """What outputs may differ from one to the next of: the version of its first distribution, else of Python."""
+        return next((f"{name} {number}" for name, number in self.versions().items()), _PYTHON)
+
+    @property
+    def words(self) -> str:
+        """The versions that outcomes are from, in words."""
+        return ", ".join(dict.fromkeys([self.release, _PYTHON]))
+
+    def fingerprint(self) -> dict[str, object]:
+        """What decides, on this host, what a page gives."""
+        return {
+            "runtime": self.name,
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.machine()}",
+            "distributions": self.versions(),
+            "environment": {**_variables(_OF_PYTHON), **self.variables()},
+        }
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that the runtime reads."""
+        return _variables(self.environment)
+
+    def describe(self) -> dict[str, Any]:
+        """The devices of this host: their kind as ``device``, ``count``, and ``driver``.
+
+        Raises:
+            RuntimeError: there is no device.
+        """
+        return {"device": platform.machine(), "count": 1, "driver": ""}
+
+    def settings(self, given: Mapping[str, object]) -> dict[str, object]:
+        """What the front matter of a page sets of the runtime, with defaults, in a fixed order.
+
+        Args:
+            given: all of the front matter.
+
+        Raises:
+            SettingError: a value is not understood.
+        """
+        needs = given.get("needs", "")
+        if "needs" in given and not is_device(str(needs)):
+            raise SettingError("needs", 'a device such as "gpu" or "gpus>=2"')
+        return {"needs": needs}
+
+    def remark(self, settings: Mapping[str, object]) -> str:
+        """What a reader should know of a page's settings, in words; empty if nothing."""
+        return ""
+
+    def setup(self, settings: Mapping[str, object], options: Mapping[str, object]) -> str:
+        """The code by which a reader sets up what the page's process was set up with; empty if there is none."""
+        return ""
+
+    def preload(self) -> None:
+        """Import what pages need, without touching a device, so that forks have it at once."""
+
+    def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str) -> None:
+        """Set up the process of a page.
+
+        Args:
+            settings: the page's (see `settings`).
+            options: the project's, the table of the runtime's name in its configuration.
+            cache: a folder for what may be used again by other pages.
+
+        Raises:
+            Exception: a name or a value is refused.
+        """
+
+    def settle(self) -> None:
+        """Wait for output that is still under way."""
+
+    def counts(self) -> dict[str, int]:
+        """What is counted for each block, by what one of it is called."""
+        return {}
+
+    def device(self) -> str:
+        """The device that the page ran on, as the small print names it; empty where there is no choice."""
+        return ""
+
+    def public_name(self, module: str, name: str) -> str:
+        """The class of an exception as users write it."""
+        return name if module in ("builtins", "__main__") else f"{module}.{name}"
+
+    def user_notes(self, notes: Iterable[str]) -> list[str]:
+        """The notes of an exception, without the runtime's own."""
+        return list(notes)
+
+
+_PYTHON = f"Python {platform.python_version()}"
+# What Python and the C library read where nobody sees it, but for what every page's process has set.
+_OF_PYTHON = ("PYTHON", "LC_", "LANG", "TZ")
+_SET = ("PYTHONHASHSEED", "PYTHONOPTIMIZE")
+_DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
+
+
+def _variables(beginnings: tuple[str, ...]) -> dict[str, str]:
+    found = sorted(os.environ.items())
+    return {name: value for name, value in found if name.startswith(beginnings) and name not in _SET}
+
+
+def is_device(needs: str) -> bool:
+    """Whether this says what a page or block needs, as ``gpu`` or ``gpus>=2``."""
+    return bool(_DEVICE.fullmatch(needs))
+
+
+def installed(distribution: str) -> str:
+    """The version of an installed distribution, empty if there is none; without importing it."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+def runtimes() -> list[str]:
+    """The names of the runtimes that there are."""
+    beside = Path(__file__).parent.glob("*_runtime.py")
+    return sorted(["python", *(file.stem.removesuffix("_runtime") for file in beside)])
+
+
+@cache
+def find_runtime(name: str) -> Runtime:
+    """The runtime of a name: ``python``, or the class that ``NAME_runtime.py`` beside this module defines.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in runtimes():
+        raise ValueError(f"there is no runtime {name!r}; there are {', '.join(runtimes())}")
+    if name == "python":
+        return Runtime()
+    module = import_module(f"livepages.worker.{name}_runtime")
+    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Runtime)]
+    return next(kind() for kind in kinds if kind.name == name)

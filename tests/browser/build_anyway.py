@@ -1,0 +1,32 @@
+"""``python -m tests.browser.build_anyway FOLDER``: the site, with the failures of its pages in their place."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from unittest.mock import patch
+
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
+
+from livepages.execute import Engine, Run
+from livepages.source import Page
+
+KEPT = Engine.kept
+
+
+def kept(engine: Engine, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:
+    """Pages that failed do so when `pytest docs` runs them; they need not fail again."""
+    return KEPT(engine, pages, failed=True)
+
+
+def main(folder: str) -> None:
+    """Build as `mkdocs serve` does."""
+    config = load_config(str(Path(__file__).parents[2] / "mkdocs.yml"), site_dir=folder)
+    config.plugins.on_startup(command="serve", dirty=False)
+    with patch.object(Engine, "kept", kept):
+        build(config)
+    config.plugins.on_shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

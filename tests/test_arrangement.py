@@ -1,0 +1,195 @@
+"""The packages of the engine: imports go down one declared order, and through what a package exports."""
+
+import ast
+import graphlib
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import livepages
+from livepages.execute import Engine
+from livepages.source import find_project
+
+ROOT = Path(livepages.__file__).parent
+# Each package may import those that stand below it here. The highest first.
+ORDER = ["integrations", "export", "render", "records", "course", "execute", "source", "worker"]
+INTEGRATIONS = {"cli", "markdown_extension", "mkdocs_plugin", "pytest_plugin"}
+PUBLIC = {"Block", "Engine", "Failure", "Outcome", "Page", "PageError", "Project", "ProjectError", "Records", "Run"}
+PUBLIC |= {"failures", "find_project", "read_page"}
+
+
+def name_of(file: Path) -> str:
+    """A module's name below the library's: ``source.page``."""
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts)
+
+
+MODULES = {name_of(file): ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.rglob("*.py")}
+
+
+def package(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Every module that is imported, anywhere in a file, and the name taken from it; empty if the module itself is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def inner(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """What is imported of the library itself: modules below it, and names."""
+    for module, name in imports(tree):
+        if module == "livepages" and (ROOT / name).is_dir():
+            yield name, ""
+        elif package(module) == "livepages":
+            yield module.removeprefix("livepages").removeprefix("."), name
+
+
+def taken(module: str) -> Iterator[tuple[str, str]]:
+    """The names that a module takes from each package, by import or, of an imported package, as attributes."""
+    tree = MODULES[module]
+    for imported, name in inner(tree):
+        if name:
+            yield imported, name
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == imported:
+                yield imported, node.attr
+
+
+def test_every_module_belongs_to_a_package() -> None:
+    assert {package(module) for module in MODULES} == {*ORDER, "__init__", "__main__"}
+    assert len(ORDER) <= 8
+
+
+@pytest.mark.parametrize("module", sorted(module for module in MODULES if package(module) in ORDER))
+def test_imports_go_down(module: str) -> None:
+    below = ORDER[ORDER.index(package(module)) :]
+    assert {package(imported) for imported, _ in inner(MODULES[module])} <= set(below)
+
+
+def test_modules_of_a_package_import_each_other_in_no_circle() -> None:
+    graph = {}
+    for module, tree in MODULES.items():
+        used = {imported if imported in MODULES else f"{imported}.{name}" for imported, name in inner(tree)}
+        graph[module] = used & MODULES.keys() - {module}
+    list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError otherwise
+
+
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - {"__main__"}))
+def test_other_packages_are_imported_through_what_they_export(module: str) -> None:
+    deeper = [f"{imported}.{name}" for imported, name in inner(MODULES[module]) if "." in imported]
+    assert [name for name in deeper if package(name) != package(module)] == []
+    for other, name in taken(module):
+        if package(other) != package(module):
+            assert name in importlib.import_module(f"livepages.{other}").__all__
+
+
+@pytest.mark.parametrize("name", ORDER)
+def test_a_package_exports_what_others_use_and_nothing_else(name: str) -> None:
+    wanted = {used for module in MODULES if package(module) != name for other, used in taken(module) if other == name}
+    exported = importlib.import_module(f"livepages.{name}").__all__
+    assert set(exported) == wanted - {"__all__"}
+    assert exported == sorted(exported)
+
+
+def test_the_public_interface() -> None:
+    assert set(livepages.__all__) == PUBLIC
+    assert all(getattr(livepages, name) for name in PUBLIC)
+    assert (ROOT / "py.typed").exists()
+    with pytest.raises(AttributeError, match="no attribute 'render_all'"):
+        livepages.render_all  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sorted(INTEGRATIONS))
+def test_integrations_do_not_know_each_other(name: str) -> None:
+    used = {imported.partition(".")[2] for imported, _ in inner(MODULES[f"integrations.{name}"])}
+    assert not used & (INTEGRATIONS - {name})
+
+
+@pytest.mark.parametrize(
+    ("library", "where"),
+    [
+        ("jax", {"worker.jax_runtime"}),
+        ("matplotlib", {"worker.figures", "export.script"}),  # what a script holds to show figures is written there
+        ("mkdocs", {"integrations.mkdocs_plugin"}),
+        ("markdown_exec", {"render.blocks"}),
+        ("latex2mathml", {"render.mathml"}),
+        ("nbformat", {"export.notebook"}),
+        ("pytest", {"integrations.pytest_plugin"}),
+        ("pytest_codeblocks", {"source.page", "integrations.pytest_plugin"}),
+    ],
+)
+def test_a_library_is_known_where_it_belongs(library: str, where: set[str]) -> None:
+    assert {module for module, tree in MODULES.items() if library in {package(m) for m, _ in imports(tree)}} == where
+
+
+JAX = re.compile(r"jax|\bxla|tracer|jaxpr|\bpjit\b|\bvmap\b|key_reuse", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.rglob("*.py")), ids=name_of)
+def test_nothing_but_its_runtime_knows_of_jax(file: Path) -> None:
+    """Nor its types or messages, in code or in comments: another runtime is one more module."""
+    known = JAX.findall(file.read_text(encoding="utf-8"))
+    assert bool(known) == (name_of(file) == "worker.jax_runtime"), known
+
+
+@pytest.mark.parametrize(
+    ("module", "ignorant_of"),
+    [
+        ("execute.runner", "execute.engine execute.cache"),
+        ("execute.attempts", "execute.cache"),
+        ("source.names", "source.fences source.options"),
+        ("export.download", "export.notebook export.script export.publication"),
+        ("records.differences", "records.store source execute"),
+    ],
+)
+def test_modules_do_not_know_what_they_must_not(module: str, ignorant_of: str) -> None:
+    assert not {imported for imported, _ in inner(MODULES[module])} & set(ignorant_of.split())
+
+
+def test_a_page_finds_nothing_but_the_worker_in_its_process() -> None:
+    """Whatever the process imports is there for every page, and delays the first."""
+    code = (
+        "import sys; import livepages.worker.__main__\n"
+        "assert not {'markdown', 'yaml', 'pytest', 'pygments', 'jax'} & sys.modules.keys(), sys.modules.keys()\n"
+        "found = {name for name in sys.modules if name.startswith('livepages.')}\n"
+        "assert all(name.startswith('livepages.worker') for name in found), found"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_tests_and_the_command_line_need_no_mkdocs() -> None:
+    blocked = (
+        "import sys\nfor name in ('mkdocs', 'material', 'markdown_exec', 'latex2mathml', 'nbformat'):\n"
+        "    sys.modules[name] = None\n"
+    )
+    used = "import livepages.integrations.cli, livepages.integrations.pytest_plugin"
+    subprocess.run([sys.executable, "-c", blocked + used], check=True)
+
+
+def test_importing_the_engine_does_not_import_jax() -> None:
+    names = ", ".join(
+        f"livepages.{module}" for module in sorted(MODULES) if not module.endswith(("__init__", "__main__"))
+    )
+    subprocess.run([sys.executable, "-c", f"import sys, {names}\nassert 'jax' not in sys.modules"], check=True)
+
+
+def test_what_the_site_runs_is_what_the_tests_run() -> None:
+    """That it is also what the site shows is checked by every build (`livepages.render.missing`)."""
+    project = find_project(Path(__file__))
+    pages, failed = Engine(project).read(project.page_paths())
+    assert not failed
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "docs"]
+    listed = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout
+    tested = [line for line in listed.splitlines() if "::" in line]
+    assert sorted(tested) == sorted(f"{page.name}::line {block.line}" for page in pages for block in page.program)
