@@ -17,9 +17,8 @@ def standardize(answer: Answer) -> None:
     same("a matrix", answer(jnp.asarray(x)), wanted, 1e-3)
     same("the same under jit", jax.jit(answer)(jnp.asarray(x)), wanted, 1e-3)
     for number in (5.0, 0.1, 1000.1):  # the computed mean of equal numbers may be another number
-        columns = np.stack([np.full(7, number), np.arange(7)], axis=1)
-        wanted = np.stack([np.zeros(7), np.arange(-3, 4) / 2], axis=1)
-        same(f"a column of seven {number:g}, one of 0 to 6", answer(jnp.asarray(columns)), wanted, 1e-3)
+        x[:, 1], wanted[:, 1] = number, 0
+        same(f"a column of six {number:g} between two others", answer(jnp.asarray(x)), wanted, 1e-3)
     half = np.array([[1.0, 3, 20], [2, 3, 60], [4, 3, 40]])
     wanted = (half - half.mean(0)) / np.where(half.std(0) > 0, half.std(0), 1)
     same("float16", answer(jnp.asarray(half, "float16")), wanted.astype("float16"), 2e-2)
@@ -102,7 +101,7 @@ def shuffle_together(answer: Answer) -> None:
 
 @check("core")
 def init(answer: Answer) -> None:
-    sizes = [150, 100, 100, 100, 5]
+    sizes = [100, 100, 100, 5]
     with jax.debug_key_reuse(True):
         params, other = (answer(jax.random.key(seed), sizes) for seed in (0, 1))
         small = answer(jax.random.key(0), [3, 2])

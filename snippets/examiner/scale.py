@@ -1,5 +1,7 @@
 """Checks of the exercises on several devices."""
 
+from typing import Any
+
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
@@ -7,13 +9,12 @@ from jax.sharding import PartitionSpec as P
 
 from examiner.tools import (
     Answer,
-    NotWritten,
     Refused,
     collectives,
     compiled,
+    equations_of,
     flops,
     listed,
-    names,
     numbers,
     require,
     same,
@@ -41,10 +42,14 @@ def _is_split(where: str, x: jax.Array) -> None:
     require(shapes == {wanted}, f"{where}: each device holds the shape {shapes.pop()}, expected {wanted}")
 
 
-def _by_hand(answer: Answer, mesh: Mesh, x: jax.Array) -> list[tuple[str, int]]:
-    """The collectives of the answer's program, which has to use shard_map."""
-    require("shard_map" in names(lambda x: answer(mesh, x), x), "it does not use jax.shard_map")
-    return collectives([jax.jit(lambda x: answer(mesh, x)).lower(x).compile()])
+def _compiled(answer: Answer, mesh: Mesh, x: jax.Array) -> tuple[Any, list[tuple[str, int]]]:
+    """The answer's output, which has to come from shard_map, and the collectives of its compiled program."""
+    traced = jax.jit(lambda x: answer(mesh, x)).trace(x)
+    found = {equation.primitive.name for equation in equations_of(traced.jaxpr.jaxpr)}
+    program = traced.lower().compile()
+    result = program(x)
+    require("shard_map" in found or result is None, "it does not use jax.shard_map")
+    return result, collectives([program])
 
 
 @check("warm-up")
@@ -69,8 +74,8 @@ def global_mean(answer: Answer) -> None:
     mesh = _mesh()
     for x in (np.arange(24.0), np.asarray(numbers(64))):
         split = _split(mesh, x)
-        same(f"{x.size} numbers on {DEVICES} devices", answer(mesh, split), np.float32(x.mean()))
-        used = _by_hand(answer, mesh, split)
+        got, used = _compiled(answer, mesh, split)
+        same(f"{x.size} numbers on {DEVICES} devices", got, np.float32(x.mean()))
         kinds = listed([kind for kind, _ in used])
         require(kinds == "1 all-reduce", f"its collectives are {kinds}; expected 1 all-reduce")
         require(used[0][1] == 1, f"for {x.size} numbers its collective sends {used[0][1]} numbers, expected 1")
@@ -84,16 +89,13 @@ def global_softmax(answer: Answer) -> None:
         ("64 numbers from 50 to 365", np.arange(64.0) * 5 + 50),
         ("64 numbers around -1000", np.asarray(numbers(64), float) - 1000),
     ):
-        split = _split(mesh, x)
-        got = answer(mesh, split)
-        if got is NotImplemented:
-            raise NotWritten
+        got, used = _compiled(answer, mesh, _split(mesh, x))
         wanted = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
         total = float(np.sum(got)) if isinstance(got, jax.Array) else 1.0
         require(np.isnan(total) or abs(total - 1) < 0.01, f"{name}: the result adds up to {total:.2f}, not to 1")
         same(name, got, wanted)
         _is_split("the result", got)
-    for kind, count in _by_hand(answer, mesh, split):
+    for kind, count in used:
         require(count <= DEVICES, f"with 8 elements on each device, its {kind} gives each device {count} numbers")
 
 
@@ -120,10 +122,7 @@ def second_difference(answer: Answer) -> None:
     mesh = _mesh()
     for size in (32, 8, 16):
         x = np.asarray(numbers(size), float)
-        split = _split(mesh, x)
-        got = answer(mesh, split)
-        if got is NotImplemented:
-            raise NotWritten
+        got, used = _compiled(answer, mesh, _split(mesh, x))
         wanted = np.roll(x, 1) - 2 * x + np.roll(x, -1)
         if np.shape(got) == x.shape:
             off = np.flatnonzero(~np.isclose(got, wanted, atol=1e-4)).tolist()
@@ -131,7 +130,6 @@ def second_difference(answer: Answer) -> None:
             require(not off, text if len(off) < size else f"ring of {size}: wrong everywhere; gave {show(got[:3])} …")
         same(f"ring of {size}", got, wanted)
         _is_split("the result", got)
-    used = _by_hand(answer, mesh, split)
     others = sorted({kind for kind, _ in used} - {"collective-permute"})
     require(not others, f"it uses {' and '.join(others)}: devices get more than they need")
     sent = sum(count for _, count in used)

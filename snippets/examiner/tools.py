@@ -121,7 +121,15 @@ jax.monitoring.register_event_duration_secs_listener(
 
 def equations(answer: Answer, *args: Any) -> list[Any]:
     """All equations of the answer's jaxpr, also of the jaxprs in it."""
-    return list(_equations(jax.make_jaxpr(answer)(*args).jaxpr))
+    return list(equations_of(jax.make_jaxpr(answer)(*args).jaxpr))
+
+
+def equations_of(jaxpr: Jaxpr) -> Iterator[Any]:
+    """All equations of a jaxpr, also of the jaxprs in it."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for inner in _jaxprs(list(equation.params.values())):
+            yield from equations_of(inner)
 
 
 def names(answer: Answer, *args: Any) -> set[str]:
@@ -226,13 +234,6 @@ def unlike(got: Any, wanted: Any) -> str:
 def numbers(*shape: int, seed: int = 0) -> jax.Array:
     """Normal numbers."""
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), jnp.float32)
-
-
-def _equations(jaxpr: Jaxpr) -> Iterator[Any]:
-    for equation in jaxpr.eqns:
-        yield equation
-        for inner in _jaxprs(list(equation.params.values())):
-            yield from _equations(inner)
 
 
 def _jaxprs(value: Any) -> Iterator[Any]:

@@ -59,7 +59,7 @@ def _(x):
     return jnp.stack(columns, axis=1).astype(x.dtype)
 
 
-@wrong("standardize", "a column of seven")
+@wrong("standardize", "a column of six")
 def _(x):
     return (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-8)
 
@@ -79,7 +79,7 @@ def _(x):
     return (x - x.mean(axis=1, keepdims=True)) / x.std(axis=1, keepdims=True)
 
 
-@wrong("standardize", "a column of seven 0.1")
+@wrong("standardize", "a column of six 0.1")
 def _(x):
     spread = x.std(axis=0)
     return jnp.nan_to_num((x - x.mean(axis=0)) / spread)
@@ -498,7 +498,7 @@ def _(key, sizes):
     return [{"w": draw(k, (m, n)), "b": jnp.zeros(n)} for k, m, n in zip(keys, sizes, sizes[1:])]
 
 
-@wrong("init", "has standard deviation 1.2")
+@wrong("init", "has standard deviation 4.")
 def _(key, sizes):
     keys = jax.random.split(key, len(sizes) - 1)
     return [{"w": jax.random.normal(k, (m, n)) / n**0.5, "b": jnp.zeros(n)} for k, m, n in zip(keys, sizes, sizes[1:])]
