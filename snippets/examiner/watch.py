@@ -1,5 +1,6 @@
 """Watches a file of answers, and shows the first exercise that is not right yet."""
 
+import argparse
 import inspect
 import os
 import re
@@ -32,6 +33,22 @@ import jax
 
 jax.config.update("jax_num_cpu_devices", 8)
 '''
+
+
+def main() -> None:
+    """Runs what the command line asks for."""
+    about = "Examines a file of answers each time it is saved."
+    parser = argparse.ArgumentParser(prog="python -m examiner", description=about)
+    parser.add_argument("file", type=Path, help="your answers; it is written with all stubs if it does not exist")
+    parser.add_argument("--from", dest="first", metavar="EXERCISE", default="", help="the exercise to begin with")
+    parser.add_argument("--once", metavar="REPORT", type=Path, help=argparse.SUPPRESS)  # what the watcher runs
+    options = parser.parse_args()
+    if options.once:
+        examine_from(options.file, options.first, options.once)
+        return
+    if start(options.file):
+        print(f"Wrote {options.file}, which has a stub for every exercise.")
+    watch(options.file, options.first)
 
 
 def start(file: Path) -> bool:
@@ -108,7 +125,8 @@ def _examined(file: Path, first: str) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report")
         path = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "examiner", str(file), "--from", first, "--once", str(report)]
+        run = "from examiner.watch import main; main()"
+        command = [sys.executable, "-c", run, str(file), "--from", first, "--once", str(report)]
         done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)
         name, _, said = report.read_text(encoding="utf-8").partition("\n") if report.exists() else (first, "", "")
     if done.returncode and not said:

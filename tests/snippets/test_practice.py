@@ -236,6 +236,27 @@ def test_a_loop_that_never_ends_is_stopped_and_named(reader: Reader) -> None:
     assert status == 1 and second.startswith("gcd: still running after 1 seconds, in a compiled program, which Python")
 
 
+def says(watcher: "subprocess.Popen[str]", what: str) -> str:
+    """What it prints up to a line that begins so."""
+    found = []
+    for line in watcher.stdout or ():
+        found.append(line)
+        if line.startswith(what):
+            return "".join(found)
+    raise AssertionError("".join(found))
+
+
+def test_the_downloaded_file_can_watch_itself(tmp_path: Path, script: str) -> None:
+    (tmp_path / "practice.py").write_text(script, encoding="utf-8")
+    command = [sys.executable, "practice.py", "--watch"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as watcher:
+        try:
+            said = says(watcher, "Hints and a solution:")
+            assert "\nExercise 1 of 46: standardize (core)\n" in said and "ended early" not in said
+        finally:
+            watcher.kill()
+
+
 def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str, Page]) -> None:
     file = tmp_path / "mine.py"
     environment = {
@@ -249,30 +270,19 @@ def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str,
     shown = stubs(pages["express"]) | stubs(pages["compile"])
     right = {name: codes[0] for name, codes in answers(pages, "solution").items()}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watcher:
-        assert watcher.stdout
         try:
-
-            def says(what: str) -> str:
-                """What it prints up to a line that begins so."""
-                found = []
-                for line in watcher.stdout or ():
-                    found.append(line)
-                    if line.startswith(what):
-                        return "".join(found)
-                raise AssertionError("".join(found))
-
-            said = says("Hints and a solution:")
+            said = says(watcher, "Hints and a solution:")
             assert f"Wrote {file}" in said and "\nExercise 13 of 46: Ball (core)\n" in said
             text = file.read_text(encoding="utf-8")
             assert all(code in text for code in shown.values()) and "--8<--" not in text
             assert not start(file)
             text = filled(text, shown, {"Ball": right["Ball"], "tax": f"def tax(income):\n{'    '}return income"})
             file.write_text(text, encoding="utf-8")
-            said = says("Hints and a solution:")
+            said = says(watcher, "Hints and a solution:")
             assert "Ball: right\n" in said and "\ntax: income 5: gave 5, expected 0\n" in said
             assert "\nExercise 14 of 46: tax (warm-up)\n" in said and f"{file}:" in said
             file.write_text(text.replace("return income", "return incom e"), encoding="utf-8")
-            said = says("Hints and a solution:")
+            said = says(watcher, "Hints and a solution:")
             assert "mine.py does not run:\n" in said and "SyntaxError: invalid syntax" in said
             assert "runpy" not in said and "Exercise 14 of 46" in said
         finally:

@@ -162,6 +162,14 @@ def _(params, velocity, grads, rate, decay):
     return velocity, params
 
 
+@wrong("momentum_step", "it changed velocity")
+def _(params, velocity, grads, rate, decay):
+    new = jax.tree.map(lambda v, g: decay * v + g, velocity, grads)
+    if isinstance(velocity, dict):
+        velocity.update(new)
+    return jax.tree.map(lambda p, v: p - rate * v, params, new), new
+
+
 @wrong("momentum_step", "it changed params")
 def _(params, velocity, grads, rate, decay):
     velocity = jax.tree.map(lambda v, g: decay * v + g, velocity, grads)
