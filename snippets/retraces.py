@@ -223,7 +223,11 @@ def partial_as_argument(calls: Calls) -> None:
         call(jax.tree_util.Partial(add, scale=float(i)), x, y)
 
 
-@way("function", "Equal callable objects", "JAX compares identity, not equality. Make one object and keep it.")
+@way(
+    "function",
+    "Equal callable objects",
+    "Each object is gone before the next call, and its program with it. Make one object and keep it.",
+)
 def equal_callables(calls: Calls) -> None:
     for _ in calls:
         jax.jit(Frozen(2.0))(x, y)

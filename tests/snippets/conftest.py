@@ -1,11 +1,21 @@
 """What pages have compiled, the tests of the snippets that they use need not compile again."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
+import pytest
 
 from livepages.source import find_project
 
 jax.config.update("jax_compilation_cache_dir", str(find_project(Path(__file__)).cache / "compiled"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+@pytest.fixture(scope="module")
+def compiled_anew() -> Iterator[None]:
+    """For what reads the log or the notes of the compiler, which may be those of the program that was kept."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)

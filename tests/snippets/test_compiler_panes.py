@@ -8,6 +8,8 @@ import pytest
 from compiler_panes import Line, Stages, panes, stages
 from jax import lax
 
+pytestmark = pytest.mark.usefixtures("compiled_anew")
+
 
 def nested(x: jax.Array) -> jax.Array:
     top = jnp.tanh(x) * (jnp.exp(x) + 2.0)

@@ -1,20 +1,10 @@
 """The counter behind the page on recompilation: its marks, its tables and links, and the reasons it takes from the log."""
 
-from collections.abc import Iterator
-
-import jax
 import pytest
 from retraces import WAYS, Report, count, links, reason, table
 
+pytestmark = pytest.mark.usefixtures("compiled_anew")
 BY_NAME = {way.name: way for ways in WAYS.values() for way in ways}
-
-
-@pytest.fixture(autouse=True)
-def compiled_anew() -> Iterator[None]:
-    """What the log says of a program depends on whether it has been compiled before."""
-    jax.config.update("jax_enable_compilation_cache", False)
-    yield
-    jax.config.update("jax_enable_compilation_cache", True)
 
 
 @pytest.mark.parametrize(
