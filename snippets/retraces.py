@@ -226,7 +226,7 @@ def partial_as_argument(calls: Calls) -> None:
 @way(
     "function",
     "Equal callable objects",
-    "Each object is gone before the next call, and its program with it. Make one object and keep it.",
+    "Each object is gone before the next call, with its program. Make one and keep it.",
 )
 def equal_callables(calls: Calls) -> None:
     for _ in calls:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import jax
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from livepages.source import find_project
 
@@ -16,6 +17,8 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 @pytest.fixture(scope="module")
 def compiled_anew() -> Iterator[None]:
     """For what reads the log or the notes of the compiler, which may be those of the program that was kept."""
-    jax.config.update("jax_enable_compilation_cache", False)
-    yield
-    jax.config.update("jax_enable_compilation_cache", True)
+    for enabled in (False, True):
+        jax.config.update("jax_enable_compilation_cache", enabled)
+        compilation_cache.reset_cache()  # JAX asks once whether it is enabled
+        if not enabled:
+            yield
