@@ -15,7 +15,8 @@ from livepages.source import find_project
 from tests.conftest import Course, Proofs, Reader
 
 PROJECT = find_project(Path(__file__))
-PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if "```python" in path.read_text()]
+COURSE = read_course(PROJECT)
+PAGES = [path for part in COURSE.parts for path in part.pages if "```python" in path.read_text()]
 
 
 @cache
@@ -44,21 +45,21 @@ def told(output: str) -> str:
     return re.sub(r"\S+\.py:\d+(:\d+)?", "PLACE", output)
 
 
-@pytest.mark.parametrize("ending", ["py", "ipynb"])
+@pytest.mark.parametrize("form", ["script", "notebook"])
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_reader_can_run_it(course: Course, reader: Reader, proofs: Proofs, path: Path, ending: str) -> None:
+def test_a_reader_can_run_it(course: Course, reader: Reader, proofs: Proofs, path: Path, form: str) -> None:
     page, run = course.ran(path)
-    text = programs(page, run, PROJECT, "", str)[ending]
+    text = programs(page, run, PROJECT, "", str)[form]
     wanted = {
         block.index: told(outcome.stdout)
         for block, outcome in zip(page.program, run.outcomes, strict=True)
         # A notebook also writes values, and has other names for its own modules.
-        if ending == "py" and not block.options.volatile and not outcome.skipped
+        if form == "script" and not block.options.volatile and not outcome.skipped
     }
     rests_on = (text, str(wanted), *absent(text), Path(__file__).read_text(), reader.source)
     if proofs.known(*rests_on):
         return
-    status, out, err = reader.run(f"{path.stem}.{ending}", text, absent(text))
+    status, out, err = reader.run(getattr(COURSE.place(path), form).rpartition("/")[2], text, absent(text))
     assert status == 0, out[-2000:] + err[-4000:]
     lines = set(told(out).split("\n"))
     for index, output in wanted.items():

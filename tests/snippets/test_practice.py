@@ -34,7 +34,7 @@ def script(engine: Engine) -> str:
     """`practice.py`, as readers take it."""
     (page,), _ = engine.read([FOLDER / "practice.md"])
     run = (engine.kept([page]) or engine.run([page]))[page.path]
-    return programs(page, run, PROJECT, "", str)["py"]
+    return programs(page, run, PROJECT, "", str)["script"]
 
 
 @pytest.fixture(scope="module")
