@@ -120,7 +120,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
     ("library", "where"),
     [
         ("jax", {"worker.jaxhost"}),
-        ("matplotlib", {"worker.figures", "export.script"}),  # what a script holds to show figures is written there
+        ("matplotlib", {"worker.figures", "export.for_readers"}),
         ("mkdocs", {"integrations.mkdocs_plugin"}),
         ("markdown_exec", {"render.blocks"}),
         ("latex2mathml", {"render.mathml"}),

@@ -1,20 +1,24 @@
 """The pages' other forms: what they hold, that they run, and that two builds give the same bytes."""
 
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import nbformat
 import pytest
 
-from livepages.course import history, read_course
+from livepages.course import Course, history, read_course
 from livepages.execute import Run
 from livepages.export import publish
 from livepages.export.download import indented
+from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
 from livepages.export.pieces import apart, pieces, summary
 from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
@@ -157,8 +161,8 @@ def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book,
     for name in ("live-page.py", "live-page.ipynb"):
         assert reader.run(name, forms[name])[:2] == (0, "6\n")
         text = forms[name]
-        assert text.index("first = 1") < text.index("def bring(") < text.index("print(first + x)")
-        assert text.count("def bring(") == 1 and "pip install" not in text
+        assert text.index("first = 1") < text.index("class SiteFiles") < text.index("print(first + x)")
+        assert text.count("class SiteFiles") == 1 and "pip install" not in text
 
 
 def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader) -> None:
@@ -227,6 +231,55 @@ def test_plain_python_runs_the_script(book: Book, tmp_path: Path) -> None:
     file.write_text(forms["live-page.py"])
     done = subprocess.run([sys.executable, "live-page.py"], cwd=file.parent, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[0 1]\nTypeError: ") and list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["random", "typing", "copy", "select", "numpy", "jax", "README"])
+def test_a_download_hides_no_module(site: Site, reader: Reader, name: str) -> None:
+    """Python looks for modules in the folder of a script first."""
+    place = Course(site.project.docs).place(site.project.docs / f"{name}.md")
+    for form in (place.script, place.notebook):
+        file = form.rpartition("/")[2]
+        assert not file.partition(".")[0].isidentifier() and file.startswith("live-")
+    code = "import copy, random, select, typing\nprint(random.Random(1).__class__, typing.Any, copy.copy(1))\n"
+    status, out, err = reader.run(place.script.rpartition("/")[2], code)
+    assert (status, out) == (0, "<class 'random.Random'> typing.Any 1\n"), err
+
+
+def alone(piece: object) -> Any:
+    """A piece for readers as they get it: its source alone, with no name around it."""
+    namespace: dict[str, Any] = {}
+    exec(source(piece), namespace)  # type: ignore[arg-type]
+    return namespace[piece.__name__]  # type: ignore[attr-defined]
+
+
+def test_what_readers_get_shows_the_error_that_must_come(capsys: pytest.CaptureFixture[str]) -> None:
+    must_raise = alone(MustRaise)
+    for name in ("KeyError", "LookupError", "builtins.KeyError"):
+        with must_raise(name, match="a."):
+            raise KeyError("ab")
+    assert capsys.readouterr().out == "KeyError: 'ab'\n" * 3
+    for name, match, error in (("KeyError", "", ValueError()), ("ValueError", "^a", ValueError("ba"))):
+        with pytest.raises(AssertionError, match=f"expected {name} here"), must_raise(name, match=match):
+            raise error
+    with pytest.raises(AssertionError), must_raise("KeyError"):
+        pass
+
+
+def test_what_readers_get_makes_files_that_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    files = alone(SiteFiles)()
+    files.bring("for_a_reader/part.py", "x = 5\n")
+    assert importlib.import_module("for_a_reader.part").x == 5
+    files.folder.cleanup()
+
+
+def test_what_readers_get_shows_figures_and_closes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    plt = types.SimpleNamespace(show=lambda: shown.append("shown"), close=shown.append)
+    monkeypatch.setitem(sys.modules, "matplotlib", types.SimpleNamespace(pyplot=plt))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", plt)
+    alone(show_figures)()
+    assert shown == ["shown", "all"]
 
 
 # --- Markdown ------------------------------------------------------------------------------------------------------
