@@ -181,9 +181,9 @@ def test_everything_that_reads_records_says_which_one_it_cannot_read(
     assert ended.value.code == 2 and "records/cpu.yml:1: the record cannot be read" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("code", ["", "# Nothing.", "print('\\ud800 \\x1b[1m \\x00')  # odd"])
+@pytest.mark.parametrize("code", ["", "# Nothing.", "raise ValueError('\\ud800 \\x1b[1m \\x00')"])
 def test_any_block_can_be_recorded(site: Site, code: str) -> None:
-    page, run = site.run("x = 1", code)
+    page, run = site.run("x = 1", f'raises="ValueError"\n{code}' if "raise" in code else code)
     record(site.project, "cpu", [(page, run)])
     assert not Records(site.project).problems([page])
     assert [len(seen) for seen in Records(site.project).seen(page).values()] == [1, 1]

@@ -9,6 +9,7 @@ from livepages.execute.engine import Engine
 from livepages.execute.outcome import ERR, OUT, Failure, Outcome, Raised, Run, count, failures, judge
 from livepages.execute.processes import WorkerError
 from livepages.execute.runner import Runner
+from livepages.execute.shortened import shortened
 
 __all__ = [
     "Attempts",
@@ -26,4 +27,5 @@ __all__ = [
     "failures",
     "judge",
     "marks",
+    "shortened",
 ]

@@ -4,6 +4,7 @@ import re
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from livepages.execute.sizes import MESSAGE, TRACEBACK, beginning, ends
 from livepages.source import Block, Page
 
 OUT, ERR = "out", "err"
@@ -116,7 +117,7 @@ def judge(block: Block, outcome: Outcome) -> Failure | None:
 
     def failure(message: str, detail: str = "") -> Failure:
         line = block.page_line(raised.line if raised else None)
-        return Failure(block.page, line, block.line, message, detail)
+        return Failure(block.page, line, block.line, beginning(message, MESSAGE), ends(detail, TRACEBACK))
 
     if outcome.skipped or outcome.pending:
         return None

@@ -117,7 +117,8 @@ class _Publication:
         return address
 
     def _write(self, name: str, text: str) -> None:
-        (self._site / name).write_text(text, encoding="utf-8", newline="\n")
+        # What UTF-8 cannot hold may come from an error message.
+        (self._site / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def programs(page: Page, run: Run, project: Project, url: str, address: Callable[[Path], str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from livepages.course import history
-from livepages.execute import ERR, OUT, Failure, Outcome, Run, distributions, judge
+from livepages.execute import ERR, OUT, Failure, Outcome, Run, distributions, judge, shortened
 from livepages.records.differences import differ
 from livepages.records.files import RecordError, load, make, write
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
@@ -245,7 +245,7 @@ def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen]) 
 
 def entry(block: Block, outcome: Outcome) -> Entry:
     """What is recorded of a block's outcome."""
-    failure = judge(block, outcome)
+    failure, outcome = judge(block, outcome), shortened(outcome)
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")
     if kind == RAISED and outcome.raised:
@@ -339,7 +339,8 @@ def _content(file: Path) -> str | None:
 
 
 def _tidy(text: str) -> str:
-    """Text without the blanks at the ends of lines, which nobody sees and YAML would have to quote."""
+    """Text without what UTF-8 cannot hold, and without blanks at the ends of lines, which YAML would have to quote."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
 
 
