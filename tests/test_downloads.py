@@ -6,9 +6,12 @@ is its own: the set-up, the files that it brings, and every import, where nothin
 
 import ast
 import importlib.metadata
+import io
 import re
+import tokenize
 import tomllib
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,9 +54,14 @@ def told(output: str) -> str:
 
 
 def sections(script: str) -> list[tuple[str, str]]:
-    """The parts of a script: what the line that begins each says, and its code."""
-    parts = re.split(r"(?m)^# %%[ ]?(.*)\n", script)
-    return [(title, code) for title, code in zip(parts[1::2], parts[2::2], strict=True) if "[markdown]" not in title]
+    """The parts of a script: what the line that begins each says, and its code; not of the files in it."""
+    tokens = tokenize.generate_tokens(io.StringIO(script).readline)
+    comments = [token for token in tokens if token.type == tokenize.COMMENT and token.start[1] == 0]
+    starts = [token.start[0] for token in comments if token.string.startswith("# %%")]
+    lines = script.split("\n")
+    parts = [lines[start - 1 : end - 1] for start, end in pairwise([*starts, len(lines) + 1])]
+    found = [(part[0].removeprefix("# %%").strip(), "\n".join([*part[1:], ""])) for part in parts]
+    return [(title, code) for title, code in found if "[markdown]" not in title]
 
 
 def unwrapped(body: list[ast.stmt]) -> list[ast.stmt]:
