@@ -23,7 +23,7 @@ HOST ?= cpu
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
 	@echo "make site    build the site into site/"
-	@echo "make practice  write practice.py with a stub for every exercise, and examine it each time you save it"
+	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
 	@echo "make test    check the code, run all tests and all pages, build the site"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
 	@echo "make upgrade run every page on another JAX (JAX=0.12.1), and say what would change"
@@ -39,7 +39,7 @@ site: $(READY)
 	$(BIN)/mkdocs build --strict
 
 practice: $(READY)
-	PYTHONPATH=snippets $(BIN)/python -m examiner practice.py
+	PYTHONPATH=snippets $(BIN)/python -m examiner live-practice.py
 
 test: $(READY)
 	$(BIN)/python -m tests

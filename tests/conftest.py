@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from livepages.course import read_course
 from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
 from livepages.execute.cache import Cache
 from livepages.source import Page, Project, find_project
@@ -45,7 +46,7 @@ class Course:
 
     def failing(self) -> list[str]:
         """The names of the pages that cannot be read, or whose run failed."""
-        pages, unread = self.engine.read(self.project.page_paths())
+        pages, unread = self.engine.read(read_course(self.project).pages)
         kept = self.engine.kept(pages, failed=True)
         return [failure.page for failure in unread] + [
             page.name for page in pages if page.path in kept and failures(page, kept[page.path])

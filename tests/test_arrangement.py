@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import livepages
+from livepages.course import read_course
 from livepages.execute import Engine
 from livepages.source import find_project
 
@@ -120,7 +121,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
     ("library", "where"),
     [
         ("jax", {"worker.jax_runtime"}),
-        ("matplotlib", {"worker.figures", "export.script"}),  # what a script holds to show figures is written there
+        ("matplotlib", {"worker.figures", "export.for_readers"}),
         ("mkdocs", {"integrations.mkdocs_plugin"}),
         ("markdown_exec", {"render.blocks"}),
         ("latex2mathml", {"render.mathml"}),
@@ -187,7 +188,7 @@ def test_importing_the_engine_does_not_import_jax() -> None:
 def test_what_the_site_runs_is_what_the_tests_run() -> None:
     """That it is also what the site shows is checked by every build (`livepages.render.missing`)."""
     project = find_project(Path(__file__))
-    pages, failed = Engine(project).read(project.page_paths())
+    pages, failed = Engine(project).read(read_course(project).pages)
     assert not failed
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "docs"]
     listed = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout

@@ -103,23 +103,30 @@ def test_outside_a_project_that_is_said(
         ('[tool.livepages]\nruntime = "ruby"\n', "there is no runtime 'ruby'; there are jax, python"),
         ("[tool.livepages.jax]\nx = 1\n", 'is read where runtime = "jax"'),
         ("[tool.livepages]\nsnipets = 'x'\n", "did you mean 'snippets'?"),
+        ("[tool.livepages]\ndocs = 'dcos'\n", "there is no .*dcos; did you mean 'docs'?"),
+        ("[tool.livepages]\nsnippets = 'parts'\n", "snippets: there is no"),
+        ("[tool.livepages]\nmkdocs = 'other.yml'\n", "mkdocs: there is no"),
+        ("[tool.livepages]\ntimeout = -1\n", "timeout = -1 is not a number of seconds above 0"),
+        ("[tool.livepages]\ntimeout = nan\n", "timeout = nan is not"),
+        ("[tool]\nlivepages = 3\n", "write \\[tool.livepages\\]"),
     ],
 )
 def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "docs").mkdir()
     (tmp_path / "pyproject.toml").write_text(text)
     with pytest.raises(ProjectError, match=words) as error:
         find_project(tmp_path)
     assert "pyproject.toml" in str(error.value)
 
 
-def test_files_of_other_programs_are_no_pages(site: Site, page: Path) -> None:
-    for name in (
-        ".#page.md",
-        "._page.md",
-        ".ipynb_checkpoints/page-checkpoint.md",
-        ".obsidian/note.md",
-        "part/.a/b.md",
-    ):
-        site.write(f"docs/{name}", "```python\n1 / 0\n```\n")
-    (site.root / "docs" / "gone.md").symlink_to("nowhere.md")
-    assert site.project.page_paths() == [page]
+@pytest.mark.parametrize("jobs", ["0", "-1", "many", "1.5"])
+def test_a_number_of_pages_at_a_time_is_one_or_more(capsys: pytest.CaptureFixture[str], page: Path, jobs: str) -> None:
+    for arguments in (["run"], ["record", "--host", "cpu"]):
+        status, said = command(capsys, *arguments, f"-j{jobs}")
+        assert status == 2 and f"argument -j/--jobs: '{jobs}' is not a number of pages, from 1" in said
+
+
+def test_check_names_a_page_to_read_first_that_is_none(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    page.write_text("---\nbefore: [pages.md]\n---\n\n# T\n")
+    status, said = command(capsys, "check")
+    assert status == 1 and "docs/page.md:2: before: pages.md is not a page of docs; did you mean 'page.md'?" in said

@@ -28,7 +28,8 @@ def compare(old: str, new: str, tolerance: float = 0.0) -> str:
         ("[1. 2. 3.]", "[1.        2.0000002 3.       ]"),
         ("[ 1.  -2.5]\n", "[ 1.\n -2.5]"),
         ("loss 0.123", "loss 0.124"),  # one in the last digit printed
-        ("[1.e+00 1.e-09]", "[1.e+00 3.e-09]"),  # nothing, beside the largest of the line
+        ("[1.e+00 1.e-09]", "[1.e+00 3.e-09]"),  # nothing, beside the largest of the array's line
+        ("Array([[1.e+06,\n 1.e+06, -0.1]], dtype=float32)", "Array([[1.e+06,\n 1.e+06, 0.1]], dtype=float32)"),
         ("nan -inf", "nan -inf"),
         ("<function f at 0x7f0123456789>", "<function f at 0x7fabcdef0123>"),
         ("<function f at 0x7f0123456789>", "<function f at 0x…>"),
@@ -51,6 +52,10 @@ def test_what_means_the_same_is_the_same(old: str, new: str) -> None:
         ("nan", "1.0", NUMBERS),
         ("inf", "-inf", NUMBERS),
         ("[1. 1.e-09]\n[1.e-09]", "[1. 1.e-09]\n[3.e-09]", NUMBERS),  # the largest of its own line
+        ("0.001 of 1000000.0", "0.009 of 1000000.0", NUMBERS),  # in a sentence each number is compared by itself
+        ("(0.001, 1000000.0)", "(0.009, 1000000.0)", NUMBERS),
+        ("[1000000.0] 0.001", "[1000000.0] 0.009", NUMBERS),
+        ("[1.0 0.001]", "[1.0 0.00101]", NUMBERS),  # far more than rounding leaves beside 1.0
         ("(3, 4)", "(3, 5)", WHOLE_NUMBERS),
         ("2 traces", "3 traces", WHOLE_NUMBERS),
         ("f32[3]", "f32[4]", WHOLE_NUMBERS),

@@ -6,9 +6,12 @@ is its own: the set-up, the files that it brings, and every import, where nothin
 
 import ast
 import importlib.metadata
+import io
 import re
+import tokenize
 import tomllib
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,7 +23,8 @@ from livepages.source import find_project
 from tests.conftest import Course, Proofs, Reader
 
 PROJECT = find_project(Path(__file__))
-PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if "```python" in path.read_text()]
+COURSE = read_course(PROJECT)
+PAGES = [path for part in COURSE.parts for path in part.pages if "```python" in path.read_text()]
 
 
 @cache
@@ -50,9 +54,14 @@ def told(output: str) -> str:
 
 
 def sections(script: str) -> list[tuple[str, str]]:
-    """The parts of a script: what the line that begins each says, and its code."""
-    parts = re.split(r"(?m)^# %%[ ]?(.*)\n", script)
-    return [(title, code) for title, code in zip(parts[1::2], parts[2::2], strict=True) if "[markdown]" not in title]
+    """The parts of a script: what the line that begins each says, and its code; not of the files in it."""
+    tokens = tokenize.generate_tokens(io.StringIO(script).readline)
+    comments = [token for token in tokens if token.type == tokenize.COMMENT and token.start[1] == 0]
+    starts = [token.start[0] for token in comments if token.string.startswith("# %%")]
+    lines = script.split("\n")
+    parts = [lines[start - 1 : end - 1] for start, end in pairwise([*starts, len(lines) + 1])]
+    found = [(part[0].removeprefix("# %%").strip(), "\n".join([*part[1:], ""])) for part in parts]
+    return [(title, code) for title, code in found if "[markdown]" not in title]
 
 
 def unwrapped(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -97,7 +106,7 @@ def test_a_script_holds_the_program_and_brings_what_it_imports(
     course: Course, reader: Reader, proofs: Proofs, path: Path
 ) -> None:
     page, run = course.ran(path)
-    text = programs(page, run, PROJECT, "", str)["py"]
+    text = programs(page, run, PROJECT, "", str)["script"]
     compile(text, "script.py", "exec")
     parts = sections(text)
     own = [code for title, code in parts if title in ("set up", "files that come with the page")]
@@ -108,7 +117,7 @@ def test_a_script_holds_the_program_and_brings_what_it_imports(
     needed = "\n".join([text.partition("\n# %%")[0], *own, *map(imports, blocks)]) + "\n"
     rests_on = (needed, *absent(text), Path(__file__).read_text(), reader.source)
     if not proofs.known(*rests_on):
-        status, out, err = reader.run(f"{path.stem}.py", needed, absent(text))
+        status, out, err = reader.run(Path(COURSE.place(path).script).name, needed, absent(text))
         assert status == 0, out[-2000:] + err[-4000:]
         proofs.keep(*rests_on)
 
@@ -116,7 +125,7 @@ def test_a_script_holds_the_program_and_brings_what_it_imports(
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
 def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, proofs: Proofs, path: Path) -> None:
     page, run = course.ran(path)
-    text = programs(page, run, PROJECT, "", str)["ipynb"]
+    text = programs(page, run, PROJECT, "", str)["notebook"]
     wanted = {
         block.line: told(outcome.stdout)
         for block, outcome in zip(page.program, run.outcomes, strict=True)
@@ -125,7 +134,7 @@ def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, pro
     rests_on = (text, str(wanted), *absent(text), Path(__file__).read_text(), reader.source)
     if proofs.known(*rests_on):
         return
-    status, out, err = reader.run(f"{path.stem}.ipynb", text, absent(text))
+    status, out, err = reader.run(Path(COURSE.place(path).notebook).name, text, absent(text))
     assert status == 0, out[-2000:] + err[-4000:]  # errors are those that the cells' tags name
     lines = set(told(out).split("\n"))  # a notebook also writes the values of last lines
     for line, output in wanted.items():

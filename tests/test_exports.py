@@ -1,20 +1,24 @@
 """The pages' other forms: what they hold, that they run, and that two builds give the same bytes."""
 
+import importlib
 import json
 import os
 import re
 import subprocess
 import sys
+import types
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import nbformat
 import pytest
 
-from livepages.course import history, read_course
+from livepages.course import Course, history, read_course
 from livepages.execute import Run
 from livepages.export import publish
 from livepages.export.download import indented
+from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
 from livepages.export.pieces import apart, pieces, summary
 from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
@@ -39,15 +43,17 @@ class Book:
         """The forms of the other page, by the endings of their names, and the files for the whole site."""
         self.site.write("docs/part/page.md", text)
         engine = self.site.engine
-        pages, failed = engine.read(self.site.project.page_paths())
+        pages, failed = engine.read(read_course(self.site.project).pages)
         assert not failed, failed
         runs = engine.run([page for page in pages if page.program])
-        publish(
+        refused = publish(
             self.site.project,
             read_course(self.site.project),
             [(page, runs.get(page.path, Run(()))) for page in pages],
             self.built,
         )
+        for error in refused:
+            raise error
         files = [*(self.built / "part/page").iterdir(), *(self.built.glob("*.*"))]
         texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.suffix != ".html"}
         home = texts.get("index.md", "")
@@ -77,18 +83,18 @@ def test_what_a_page_shows_its_script_prints_and_its_notebook_holds(book: Book, 
     forms = book.blocks(
         "python\nx = 1\nprint('x is', x)", "python source='none'\nassert x == 1".replace("'none'", '"none"')
     )
-    assert reader.run("page.py", forms["page.py"])[:2] == (0, "x is 1\n")
-    assert reader.run("page.ipynb", forms["page.ipynb"])[:2] == (0, "x is 1\n")
-    assert outputs(forms["page.ipynb"]) == [{"output_type": "stream", "name": "stdout", "text": "x is 1\n"}]
-    assert "# %% not shown on the page\nassert x == 1" in forms["page.py"]
-    assert '"source_hidden": true' in forms["page.ipynb"]
-    compile(forms["page.py"], "page.py", "exec")
+    assert reader.run("live-page.py", forms["live-page.py"])[:2] == (0, "x is 1\n")
+    assert reader.run("live-page.ipynb", forms["live-page.ipynb"])[:2] == (0, "x is 1\n")
+    assert outputs(forms["live-page.ipynb"]) == [{"output_type": "stream", "name": "stdout", "text": "x is 1\n"}]
+    assert "# %% not shown on the page\nassert x == 1" in forms["live-page.py"]
+    assert '"source_hidden": true' in forms["live-page.ipynb"]
+    compile(forms["live-page.py"], "live-page.py", "exec")
 
 
 def test_blocks_of_one_include_hold_each_their_own_output(book: Book) -> None:
     book.site.write("snippets/two.md", "```python\nprint('first')\n```\n\n```python\nprint('second')\n```\n")
     forms = book.forms('# Page\n\n--8<-- "two.md"\n')
-    assert [output["text"] for output in outputs(forms["page.ipynb"])] == ["first\n", "second\n"]
+    assert [output["text"] for output in outputs(forms["live-page.ipynb"])] == ["first\n", "second\n"]
     assert re.findall(r"```text\n(\w+)", forms["index.md"]) == ["first", "second"]
 
 
@@ -97,19 +103,19 @@ RAISES = 'python raises="ValueError" match="a\\nb"\ntext = """a\nb"""\ndef fail(
 
 def test_an_expected_error_is_caught_shown_and_wanted(book: Book, reader: Reader) -> None:
     forms = book.blocks(RAISES, "python\nprint(len(text))")
-    assert reader.run("page.py", forms["page.py"])[:2] == (0, "ValueError: a\nb\nc\n3\n")
-    assert reader.run("page.ipynb", forms["page.ipynb"])[0] == 0
-    assert [output["ename"] for output in outputs(forms["page.ipynb"]) if "ename" in output] == ["ValueError"]
+    assert reader.run("live-page.py", forms["live-page.py"])[:2] == (0, "ValueError: a\nb\nc\n3\n")
+    assert reader.run("live-page.ipynb", forms["live-page.ipynb"])[0] == 0
+    assert [output["ename"] for output in outputs(forms["live-page.ipynb"]) if "ename" in output] == ["ValueError"]
     for change in (("fail()\n\n", "fail\n\n"), ("raise ValueError", "raise KeyError"), ("{text}", "{1}")):
-        text = forms["page.py"].replace(*change)
-        assert text != forms["page.py"]
-        status, _, err = reader.run("page.py", text)
+        text = forms["live-page.py"].replace(*change)
+        assert text != forms["live-page.py"]
+        status, _, err = reader.run("live-page.py", text)
         assert status == 1 and "expected ValueError here" in err
 
 
 def test_code_that_is_no_python_raises_when_it_is_reached(book: Book, reader: Reader) -> None:
     forms = book.blocks("python\nprint('first')", 'python raises="SyntaxError"\nx = = 1')
-    status, out, _ = reader.run("page.py", forms["page.py"])
+    status, out, _ = reader.run("live-page.py", forms["live-page.py"])
     assert status == 0 and out.startswith("first\nSyntaxError: invalid syntax")
 
 
@@ -140,10 +146,10 @@ def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> No
     forms = book.blocks(
         "python\nimport inspect\nimport helper\nprint(helper.read(), helper.__doc__)\nprint(inspect.getsource(helper.read)[:10])"
     )
-    for name in ("page.py", "page.ipynb"):
+    for name in ("live-page.py", "live-page.ipynb"):
         status, out, err = reader.run(name, forms[name], absent=["livepages"])
         assert (status, out) == (0, "it's '''data''' \"\"\"\\ Doc's \\d.\ndef read()\n"), err
-    assert "--8<--" not in forms["page.py"]
+    assert "--8<--" not in forms["live-page.py"]
 
 
 def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book, reader: Reader) -> None:
@@ -152,11 +158,11 @@ def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book,
     forms = book.blocks(
         "python\nfirst = 1", "python\nfrom helper import x\nprint(first + x)", "python\nimport helper.part"
     )
-    for name in ("page.py", "page.ipynb"):
+    for name in ("live-page.py", "live-page.ipynb"):
         assert reader.run(name, forms[name])[:2] == (0, "6\n")
         text = forms[name]
-        assert text.index("first = 1") < text.index("def bring(") < text.index("print(first + x)")
-        assert text.count("def bring(") == 1 and "pip install" not in text
+        assert text.index("first = 1") < text.index("class SiteFiles") < text.index("print(first + x)")
+        assert text.count("class SiteFiles") == 1 and "pip install" not in text
 
 
 def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader) -> None:
@@ -166,7 +172,7 @@ def test_settings_of_the_page_come_before_jax_starts(book: Book, reader: Reader)
     head = "---\ndevices: 3\nx64: true\njax: {jax_default_matmul_precision: highest}\n---\n"
     code = "python\nimport jax\nc = jax.config\nprint(jax.device_count(), c.jax_enable_x64, c.jax_debug_key_reuse, c.jax_default_matmul_precision)"
     forms = book.blocks(code, head=head)
-    for name in ("page.py", "page.ipynb"):
+    for name in ("live-page.py", "live-page.ipynb"):
         assert reader.run(name, forms[name])[:2] == (0, "3 True True highest\n")
 
 
@@ -174,9 +180,9 @@ def test_the_packages_to_install_are_those_that_the_page_imports(book: Book) -> 
     forms = book.blocks(
         "python\nimport os\nimport jax\nfrom yaml import safe_load", head="---\nrequires: [markdown]\n---\n"
     )
-    (line,) = re.findall("pip install.*", forms["page.py"])
+    (line,) = re.findall("pip install.*", forms["live-page.py"])
     assert re.fullmatch(r"pip install jax==[\d.]+ PyYAML==[\d.]+ markdown==[\d.]+", line, re.IGNORECASE)
-    assert f"%{line}" in forms["page.ipynb"]
+    assert f"%{line}" in forms["live-page.ipynb"]
     with pytest.raises(PageError, match="docs/part/page.md:2: requires"):
         book.blocks("python\n1", head="---\nrequires: [no-such-thing]\n---\n")
 
@@ -189,9 +195,9 @@ def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Re
     )
     forms = book.forms(text)
     said = "Not run here: too large\nNot run here: needs the module no_such_module\nNot run here: needs tpus>=3; this host has no tpu\n"
-    for name in ("page.py", "page.ipynb"):
+    for name in ("live-page.py", "live-page.ipynb"):
         assert reader.run(name, forms[name])[:2] == (0, said)
-    assert '# %% not run: a cluster\n# print("off")' in forms["page.py"]
+    assert '# %% not run: a cluster\n# print("off")' in forms["live-page.py"]
     for words in ("*Not run here: too large*", "*Not run: a cluster*"):
         assert words in forms["index.md"]
 
@@ -200,7 +206,7 @@ def test_imports_from_the_future_move_to_the_head(book: Book, reader: Reader) ->
     forms = book.blocks(
         "python\nx = 1", "python\nfrom __future__ import annotations\ndef f(x: Nothing): ...\nprint(f.__annotations__)"
     )
-    for name in ("page.py", "page.ipynb"):
+    for name in ("live-page.py", "live-page.ipynb"):
         assert reader.run(name, forms[name])[:2] == (0, "{'x': 'Nothing'}\n")
 
 
@@ -208,13 +214,13 @@ def test_figures_are_shown_in_colors_of_their_own(book: Book, reader: Reader) ->
     forms = book.blocks(
         'python alt="A line that rises"\nimport matplotlib.pyplot as plt\nplt.plot([1, 2], label="l")\nplt.legend()'
     )
-    (shown,) = outputs(forms["page.ipynb"])
+    (shown,) = outputs(forms["live-page.ipynb"])
     assert shown["data"]["text/plain"] == "A line that rises"  # type: ignore[index]
     svg = shown["data"]["image/svg+xml"]  # type: ignore[index]
     ElementTree.fromstring(svg)
     assert "var(" not in svg and "#0072b2" in svg and "currentColor" not in svg
     assert "*Figure: A line that rises*" in forms["index.md"]
-    status, _, err = reader.run("page.py", forms["page.py"])
+    status, _, err = reader.run("live-page.py", forms["live-page.py"])
     assert status == 0, err
 
 
@@ -222,11 +228,60 @@ def test_plain_python_runs_the_script(book: Book, tmp_path: Path) -> None:
     forms = book.blocks(
         "python\nimport jax\nprint(jax.numpy.arange(2))", 'python raises="TypeError"\njax.numpy.arange(2)[0] = 1'
     )
-    file = tmp_path / "empty/page.py"
+    file = tmp_path / "empty/live-page.py"
     file.parent.mkdir()
-    file.write_text(forms["page.py"])
-    done = subprocess.run([sys.executable, "page.py"], cwd=file.parent, capture_output=True, text=True, check=True)
+    file.write_text(forms["live-page.py"])
+    done = subprocess.run([sys.executable, "live-page.py"], cwd=file.parent, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[0 1]\nTypeError: ") and list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("name", ["random", "typing", "copy", "select", "numpy", "jax", "README"])
+def test_a_download_hides_no_module(site: Site, reader: Reader, name: str) -> None:
+    """Python looks for modules in the folder of a script first."""
+    place = Course(site.project.docs).place(site.project.docs / f"{name}.md")
+    for form in (place.script, place.notebook):
+        file = form.rpartition("/")[2]
+        assert not file.partition(".")[0].isidentifier() and file.startswith("live-")
+    code = "import copy, random, select, typing\nprint(random.Random(1).__class__, typing.Any, copy.copy(1))\n"
+    status, out, err = reader.run(place.script.rpartition("/")[2], code)
+    assert (status, out) == (0, "<class 'random.Random'> typing.Any 1\n"), err
+
+
+def alone(piece: object) -> Any:
+    """A piece for readers as they get it: its source alone, with no name around it."""
+    namespace: dict[str, Any] = {}
+    exec(source(piece), namespace)  # type: ignore[arg-type]
+    return namespace[piece.__name__]  # type: ignore[attr-defined]
+
+
+def test_what_readers_get_shows_the_error_that_must_come(capsys: pytest.CaptureFixture[str]) -> None:
+    must_raise = alone(MustRaise)
+    for name in ("KeyError", "LookupError", "builtins.KeyError"):
+        with must_raise(name, match="a."):
+            raise KeyError("ab")
+    assert capsys.readouterr().out == "KeyError: 'ab'\n" * 3
+    for name, match, error in (("KeyError", "", ValueError()), ("ValueError", "^a", ValueError("ba"))):
+        with pytest.raises(AssertionError, match=f"expected {name} here"), must_raise(name, match=match):
+            raise error
+    with pytest.raises(AssertionError), must_raise("KeyError"):
+        pass
+
+
+def test_what_readers_get_makes_files_that_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path])
+    files = alone(SiteFiles)()
+    files.bring("for_a_reader/part.py", "x = 5\n")
+    assert importlib.import_module("for_a_reader.part").x == 5
+    files.folder.cleanup()
+
+
+def test_what_readers_get_shows_figures_and_closes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    plt = types.SimpleNamespace(show=lambda: shown.append("shown"), close=shown.append)
+    monkeypatch.setitem(sys.modules, "matplotlib", types.SimpleNamespace(pyplot=plt))
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", plt)
+    alone(show_figures)()
+    assert shown == ["shown", "all"]
 
 
 # --- Markdown ------------------------------------------------------------------------------------------------------
@@ -319,23 +374,22 @@ def test_the_contents_for_machines(book: Book, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TEST_ADDRESS", "https://book.example/docs")
     forms = book.forms("# Page\n\nWhat it says.\n\n[Home](../index.md)\n\n```python\n1\n```\n")
     assert forms["llms.txt"] == wanted.format("https://book.example/docs/")
-    assert "# https://book.example/docs/part/page/\n" in forms["page.py"]
-    assert "[Home](https://book.example/docs/)" in forms["page.py"]
+    assert "# https://book.example/docs/part/page/\n" in forms["live-page.py"]
+    assert "[Home](https://book.example/docs/)" in forms["live-page.py"]
     assert "[Home](../../index.md)" in forms["index.md"]
 
 
 def test_pages_without_folders_of_their_own(book: Book) -> None:
-    (book.built / "part/page/index.html").unlink()
+    book.site.write("mkdocs.yml", f"{NAV}use_directory_urls: false\n")
+    with pytest.raises(ProjectError, match=r"holds no HTML of docs/part/page\.md"):
+        book.forms("# Page\n")
     (book.built / "part/page.html").write_text("")
     with pytest.raises(FileNotFoundError):  # `forms` looks for the folder's
         book.forms("# Page\n\n[Home](../index.md)\n\n```python\n1\n```\n")
-    assert {file.name for file in (book.built / "part").iterdir() if file.is_file()} == {
-        "page.html",
-        "page.md",
-        "page.py",
-        "page.ipynb",
-    }
+    forms = {"page.html", "page.md", "live-page.py", "live-page.ipynb"}
+    assert {file.name for file in (book.built / "part").iterdir() if file.is_file()} == forms
     assert "[Home](../index.md)" in (book.built / "part/page.md").read_text()
+    assert "[Home](../index.html)" in (book.built / "part/live-page.py").read_text()
 
 
 def test_a_folder_without_the_site_is_refused(book: Book) -> None:
@@ -348,7 +402,7 @@ def test_two_runs_give_the_same_bytes(book: Book) -> None:
     text = TEXT + '\n```python alt="A point"\nimport matplotlib.pyplot as plt\nplt.scatter([1], [1])\n```\n'
     first, second = book.forms(text), book.forms(text)
     assert first == second
-    ids = [cell["id"] for cell in json.loads(first["page.ipynb"])["cells"]]
+    ids = [cell["id"] for cell in json.loads(first["live-page.ipynb"])["cells"]]
     assert len(set(ids)) == len(ids)
 
 

@@ -7,6 +7,7 @@ import markdown
 import pytest
 
 from livepages import render
+from livepages.course import read_course
 from livepages.execute import Failure
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.markdown_extension import ShownError
@@ -39,7 +40,7 @@ class Show:
         """The HTML of `text` as a page, after so much patience; if `shown` is given, of that text, which is no page's."""
         file = self._site.write(f"docs/{name}", text)
         build = Build(self._site.engine)
-        build.begin(lambda pages: None, lambda page, run: None, patience)
+        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None, patience)
         configs: dict[str, dict[str, Any]] = {
             "livepages": {"conversion": Conversion(build, file)},
             "pymdownx.tabbed": {"alternate_style": True},
@@ -190,9 +191,36 @@ def test_a_page_that_cannot_be_read_shows_why(show: Show) -> None:
     assert "docs/page.md:3" in html and "volatile" in html
 
 
-def test_text_that_was_changed_on_the_way_is_refused(show: Show) -> None:
-    show("# T\n\n```python\nx = 1\n```\n", strict=False, shown="# T\n\n```python\nx = 2\n```\n")
-    assert "is not the page's" in show.failures[0].message and show.failures[0].page == "docs/page.md"
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (("x = 1", "x = 2"), "docs/page.md:7: a plugin or hook of the site changed 'x = 1' to 'x = 2' after"),
+        (("# T", "# An {{ T }}"), "docs/page.md:4: a plugin or hook of the site changed '# T' to '# An {{ T }}'"),
+        (("\nThe end.", ""), "docs/page.md:10: a plugin or hook of the site changed 'The end.' to nothing after"),
+    ],
+)
+def test_text_that_a_plugin_or_hook_changed_is_refused_and_the_line_named(
+    show: Show, changed: tuple[str, str], words: str
+) -> None:
+    text = "# T\n\n```python\nx = 1\n```\n\nThe end.\n"
+    show(f"---\ntitle: T\n---\n{text}", strict=False, shown=text.replace(*changed))
+    (failure,) = show.failures
+    assert str(failure).startswith(words) and "change the file instead" in str(failure)
+    show(text, shown=f"{text}\nMore.\n")  # adding to the end is fine
+    show("# T\n\n<!-- live: course -->\n", strict=False, shown="# A T\n\n<!-- live: course -->\n")
+    assert "changed '# T' to '# A T'" in show.failures[0].message
+
+
+def test_text_with_blocks_that_is_no_pages_is_refused(site: Site) -> None:
+    """As plugins make it that generate pages."""
+    build = Build(site.engine)
+    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    configs: dict[str, dict[str, Any]] = {
+        "livepages": {"conversion": Conversion(build, site.project.docs / "made.md")},
+    }
+    markdown.markdown("# Made\n\n```python\nx\n```\n", extensions=EXTENSIONS, extension_configs=configs)
+    (failure,) = build.failures
+    assert str(failure).startswith("docs/made.md:1: the text that begins '# Made' has blocks that have not run")
 
 
 @pytest.mark.parametrize("container", ["[^1]:", "///", ": term"])

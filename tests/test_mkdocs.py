@@ -150,7 +150,7 @@ def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(boo
     }
     folder = book.root / "site"
     assert {
-        folder / name for name in ("two/two.py", "two/two.ipynb", "two/index.md", "index.py", "llms.txt")
+        folder / name for name in ("two/live-two.py", "two/live-two.ipynb", "two/index.md", "live-index.py", "llms.txt")
     } <= forms.keys()
     for file in forms:
         file.unlink()
@@ -162,9 +162,12 @@ def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(boo
     book.write("docs/two.md", "# Two\n\n```python\nundefined\n```\n")
     failed = subprocess.run(export, cwd=book.root, capture_output=True, text=True, check=False)
     assert failed.returncode == 1 and "docs/two.md:4" in failed.stdout
-    book.write("docs/two.md", "---\nrequires: 5\n---\n# Two\n\n```python\n1\n```\n")
+    for name in ("index", "two"):
+        book.write(f"docs/{name}.md", "---\nrequires: [no-such-thing]\n---\n# T\n\n```python\n1\n```\n")
     done = mkdocs(book, "build")
-    assert done.returncode == 1 and "docs/two.md:2: " in done.stderr and "requires: 5" in done.stderr
+    assert done.returncode == 1
+    for name in ("index", "two"):
+        assert f"docs/{name}.md:2: requires: no-such-thing is not installed" in done.stderr
 
 
 # --- the faults of plain markdown-exec -----------------------------------------------------------------------------
@@ -219,9 +222,9 @@ def test_an_expected_error_is_possible(book: Site) -> None:
     ("file", "text", "words"),
     [
         ("pyproject.toml", "[project]\n", "no pyproject.toml with a [tool.livepages] table"),
-        ("pyproject.toml", '[tool.livepages]\ndocs = "pages"\n', "docs_dir is"),
+        ("pyproject.toml", '[tool.livepages]\ndocs = "."\n', "make them the same folder"),
+        ("pyproject.toml", '[tool.livepages]\ndocs = "dcos"\n', "did you mean 'docs'?"),
         ("mkdocs.yml", CONFIG.replace(", livepages]", "]"), "add livepages to markdown_extensions"),
-        ("mkdocs.yml", CONFIG + "nav:\n  - A:\n      - B: [a.md]\n", "mkdocs.yml: nav: A has more than one level"),
     ],
 )
 def test_a_set_up_that_would_skip_blocks_is_refused(book: Site, file: str, text: str, words: str) -> None:
@@ -329,6 +332,34 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Site, served:
     assert served.said.count("ran docs/index.md") == 2
 
 
+def test_nothing_that_is_half_written_keeps_requests_waiting(book: Site, served: Served) -> None:
+    """While MkDocs cannot build, it answers no request at all."""
+    snippets = "{pymdownx.snippets: {base_path: [snippets], check_paths: true}}"
+    extensions = f"superfences, {snippets}, {{pymdownx.arithmatex: {{generic: true}}}}, livepages.mathml,"
+    book.write("mkdocs.yml", CONFIG.replace("superfences,", extensions))
+    record = book.write("records/cpu.yml", "<<<<<<< HEAD\n")
+    for number, (text, words) in enumerate(
+        (
+            (b"# Two\n\nThe caf\xe9.\n", "docs/two.md:3"),
+            (b'# Two\n\n--8<-- "nowhere.md"\n', "docs/two.md:3"),
+            (b"# Two\n\nSee $\\frac{a$.\n", "has a brace too many or too few"),
+        )
+    ):
+        (book.root / "docs/two.md").write_bytes(text)
+        assert "live-failure" in served.wait("/two/", words)
+        book.write("docs/index.md", f"# One\n\n```python\nprint('one', {number})\n```\n")
+        served.wait("/", f"<code>one {number}</code>")
+    assert "records/cpu.yml:1: the record cannot be read: a merge" in served.said
+    record.unlink()
+    settings = book.root / "pyproject.toml"
+    right = settings.read_text()
+    settings.write_text(f"{right}snipets = 'a'\n")
+    book.write("docs/two.md", "# Two\n\n```python\nprint('two', 'again')\n```\n")
+    served.wait("/two/", "two again")
+    assert "did you mean 'snippets'" in served.said
+    settings.write_text(right)
+
+
 def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site, served: Served) -> None:
     gate = Gate(book)
     blocks = ("1 / 0", gate.wait, "{}['k']")
@@ -370,9 +401,9 @@ def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Site, se
     book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")
     book.write("docs/two.md", f"# Two\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n")
     served.wait("/two/", "data-live-pending")
-    assert "at last" not in served.wait("/two/two.ipynb", "gate") and "gate" in served.get("/two/index.md")
+    assert "at last" not in served.wait("/two/live-two.ipynb", "gate") and "gate" in served.get("/two/index.md")
     gate.open()
-    served.wait("/two/two.ipynb", "at last")
+    served.wait("/two/live-two.ipynb", "at last")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")

@@ -12,6 +12,7 @@ import markdown
 import pytest
 
 from inventories.make import JAX_WITHOUT
+from livepages.course import read_course
 from livepages.execute import Engine
 from livepages.integrations.build import Build, Conversion
 from livepages.render.links import linked
@@ -180,7 +181,7 @@ def show(site: Site) -> Callable[[str], str]:
     def show(text: str) -> str:
         file = site.write("docs/page.md", text)
         build = Build(site.engine)
-        build.begin(lambda pages: None, lambda page, run: None)
+        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
         names = ["highlight", "inlinehilite", "superfences", "tabbed"]
         extensions = ["abbr", "tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
         configs: dict[str, dict[str, Any]] = {
@@ -262,7 +263,7 @@ def test_a_change_of_an_inventory_changes_how_a_page_is_shown(site: Site) -> Non
     for path in ("re.html", "", "other.html"):
         if path:
             site.write("inventories/re.txt", f"https://example.org/\nre {path} module\n")
-        build.begin(lambda pages: None, lambda page, run: None)
+        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
         shown.append(build.shown_as(page.path, page.body))
     assert shown[0] == shown[1] != shown[2]
 
@@ -275,7 +276,7 @@ def pages() -> list[tuple[Page, PageNames]]:
     """The pages of this repository with their names."""
     project = find_project(Path(__file__))
     inventory = read_inventories(project)
-    return [(page, PageNames(page, inventory)) for page in Engine(project).read(project.page_paths())[0]]
+    return [(page, PageNames(page, inventory)) for page in Engine(project).read(read_course(project).pages)[0]]
 
 
 def test_nearly_every_name_of_the_site_has_its_reference(pages: list[tuple[Page, PageNames]]) -> None:

@@ -1,7 +1,6 @@
 """One parser: what it takes as a block, what it refuses, and what the key of a block covers."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +10,20 @@ from mkdocs.utils.meta import get_data
 from livepages.source import Page, PageError, Project, read_page
 from livepages.source.page import parse
 from livepages.worker import find_runtime
+from tests.conftest import Site
 
 
 def project(root: Path, snippets: Path | None = None) -> Project:
     """Without files; its pages are programs of JAX."""
-    made = Project(
-        root, root / "docs", root / "snippets", root / "inventories", root / "records", runtime=find_runtime("jax")
+    return Project(
+        root=root,
+        docs=root / "docs",
+        mkdocs=root / "mkdocs.yml",
+        snippets=snippets or root / "snippets",
+        inventories=root / "inventories",
+        records=root / "records",
+        runtime=find_runtime("jax"),
     )
-    return replace(made, snippets=snippets) if snippets else made
 
 
 def page(text: str, snippets: Path = Path("snippets")) -> Page:
@@ -279,3 +284,20 @@ def test_sections_are_where_the_table_of_contents_has_them() -> None:
     assert [(str(section.level), section.anchor) for section in whole.sections] == ids and len(ids) == 5
     assert all(whole.text[section.start].startswith("#") for section in whole.sections)
     assert whole.title == "Other" and page(text.replace("title", "name")).title == "The `at` *part*"
+
+
+def test_a_file_that_includes_itself_is_refused(site: Site) -> None:
+    site.write("snippets/a.md", '--8<-- "b.md"\n')
+    site.write("snippets/b.md", 'B\n\n--8<-- "c.md:part"\n\n--8<-- "a.md"\n')
+    site.write("snippets/c.md", '# --8<-- [start:part]\nC\n# --8<-- [end:part]\n--8<-- "c.md:part"\n')
+    page = site.write("docs/page.md", '# T\n\n--8<-- "c.md:part"\n\n--8<-- "a.md"\n')
+    _, (failure,) = site.engine.read([page])
+    assert str(failure).startswith("docs/page.md:5: include: ") and "a.md includes itself" in str(failure)
+    page.write_text('# T\n\n--8<-- "c.md:part"\n\n--8<-- "c.md:part"\n')
+    assert site.read(page).text[-4:] == ("C", "", "C", "")
+
+
+def test_an_id_is_that_of_one_block(site: Site) -> None:
+    page = site.write("docs/page.md", '```python id="a"\n```\n\n```python id="b"\n```\n\n```python id="a"\n```\n')
+    _, (failure,) = site.engine.read([page])
+    assert str(failure) == "docs/page.md:7: option id: 'a' is that of the block of line 1"

@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from livepages import render
+from livepages.course import read_course
 from livepages.execute import Run
+from livepages.integrations.build import Build
 from livepages.integrations.cli import main
 from livepages.records import Records, mismatch, record
 from livepages.render import status
@@ -126,15 +128,121 @@ def test_records_of_pages_that_are_gone_are_orphans_until_the_next_recording(rec
     assert Records(site.project).orphans([other]) == []
 
 
-@pytest.mark.parametrize("text", ["- 1\n", "device: [\n", "device: cpu\n"])
+CONFLICT = "<<<<<<< HEAD\ndevice: cpu\n=======\ndevice: gpu\n>>>>>>> other\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        (CONFLICT, 1, "a merge has left both its versions here"),
+        ("- 1\n", 1, "is not a mapping"),
+        ("device: cpu\nfiles: [\n", 3, "did not find expected node content"),
+        ("device: cpu\n", 1, ""),
+        ("device: 2026-13-01\n", 1, "month must be in 1..12"),
+        ("device: cpu\njax: 0.12\nfiles: []\nblocks: []\n", 1, ""),
+        ("device: cpu\nfiles: {}\nblocks: [5]\n", 1, ""),
+        ("device: cpu\nfiles: {}\nblocks: [{key: a, outcome: maybe}]\n", 1, ""),
+        ("device: cpu\nfiles: {}\nblocks: [{key: a, outcome: ran, stdout: 5}]\n", 1, ""),
+        ("device: cpu\nfiles: {}\nblocks: [{key: a, outcome: ran, stdin: a}]\n", 1, ""),
+    ],
+)
 @pytest.mark.parametrize("name", ["cpu.yml", "cpu/page.yml"])
-def test_a_record_that_cannot_be_read_is_an_error_that_names_it(
-    name: str, text: str, recorded: tuple[Site, Page, Run]
+def test_a_record_that_cannot_be_read_is_one_failure_and_is_written_anew(
+    name: str, text: str, line: int, why: str, recorded: tuple[Site, Page, Run]
 ) -> None:
-    site, page, _ = recorded
+    site, page, run = recorded
+    before = files(site)
     site.write(f"records/{name}", text)
-    with pytest.raises(ProjectError, match=re.escape(name)):
-        Records(site.project).of(page)
+    records = Records(site.project)
+    assert records.of(page) == [] and not any(records.seen(page).values())
+    (failure,) = records.problems([page])
+    assert str(failure).startswith(f"records/{name}:{line}: the record cannot be read: {why}")
+    assert "write it anew with `livepages record --host cpu`" in failure.message
+    record(site.project, "cpu", [(page, run)])
+    assert files(site) == before and not Records(site.project).problems([page])
+
+
+def test_everything_that_reads_records_says_which_one_it_cannot_read(
+    recorded: tuple[Site, Page, Run], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = recorded[0]
+    monkeypatch.chdir(site.root)
+    site.write("records/cpu/page.yml", CONFLICT)
+    build = Build(site.engine)
+    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    (failure,) = build.failures
+    assert str(failure).startswith("records/cpu/page.yml:1: ")
+    for arguments in (["check"], ["compare", "cpu", "cpu"]):
+        status_, said = command(capsys, *arguments)
+        assert status_ == 1 and said.count("records/cpu/page.yml:1: the record cannot be read") == 1
+    site.write("records/cpu.yml", CONFLICT)
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "cpu", "cpu"])
+    assert ended.value.code == 2 and "records/cpu.yml:1: the record cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", ["", "# Nothing.", "raise ValueError('\\ud800 \\x1b[1m \\x00')"])
+def test_any_block_can_be_recorded(site: Site, code: str) -> None:
+    page, run = site.run("x = 1", f'raises="ValueError"\n{code}' if "raise" in code else code)
+    record(site.project, "cpu", [(page, run)])
+    assert not Records(site.project).problems([page])
+    assert [len(seen) for seen in Records(site.project).seen(page).values()] == [1, 1]
+
+
+def test_a_record_is_deleted_with_its_page_and_not_before(
+    recorded: tuple[Site, Page, Run], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that cannot be read, is left out of the site, or is a link to nowhere, keeps its record."""
+    site, page, _ = recorded
+    monkeypatch.chdir(site.root)
+    folder = site.root / "records/cpu"
+    text = page.path.read_text()
+    for name in ("typo", "left-out", "bytes", "gone", "v0.4", "emptied", "linked/page"):
+        site.write(f"records/cpu/{name}.yml", (folder / "page.yml").read_text())
+    site.write("docs/typo.md", '# T\n\n```python colour="red"\n```\n')
+    site.write("docs/left-out.md", text)
+    (site.root / "docs/bytes.md").write_bytes(b"# T\n\n\xff\n")
+    site.write("docs/v0.4.markdown", "# T\n\n```python oops\n```\n")
+    site.write("docs/emptied.md", "# T\n")
+    site.write("elsewhere/page.md", "```python oops\n```\n")
+    (site.root / "docs/linked").symlink_to("../elsewhere")
+    site.write("mkdocs.yml", "exclude_docs: left-out.md\n")
+    status_, said = command(capsys, "check")
+    for name in ("gone", "emptied"):
+        assert f"records/cpu/{name}.yml:1: is the record of no page" in said
+    assert said.count("is the record of no page") == 2
+    status_, said = command(capsys, "record", "--host", "cpu")
+    assert status_ == 1 and "docs/typo.md:3: unknown option 'colour'" in said
+    kept = {file.relative_to(folder).as_posix() for file in folder.rglob("*.yml")}
+    assert kept == {f"{name}.yml" for name in ("page", "typo", "left-out", "bytes", "v0.4", "linked/page")}
+
+
+def test_a_record_that_cannot_be_written_is_said_so_and_stays_as_it_was(
+    recorded: tuple[Site, Page, Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, page, run = recorded
+    site.write("records/cpu/page.yml", CONFLICT)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", lambda old, new: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(ProjectError, match=r"page\.yml: cannot be written: No space left on device"):
+            record(site.project, "cpu", [(page, run)])
+    assert (site.root / "records/cpu/page.yml").read_text() == CONFLICT
+    assert not list((site.root / "records").rglob(".*"))
+
+
+def test_what_needs_a_device_that_no_host_has_shown_is_listed(
+    site: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(site.root)
+    page, run = site.run("print(1)", MANY)
+    status_, said = command(capsys, "check")
+    line = "docs/page.md:7: no host has recorded this block, which runs only where there is what it needs\n"
+    assert status_ == 0 and line in said
+    record(site.project, "cpu", [(page, run)])
+    assert line in command(capsys, "check")[1]
+    file = site.root / "records/cpu/page.yml"
+    file.write_text(file.read_text().replace("not run", "ran"))
+    assert line not in command(capsys, "check")[1]
 
 
 def test_blocks_of_one_include_are_recorded_each_by_itself(site: Site) -> None:

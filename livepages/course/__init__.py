@@ -2,6 +2,7 @@
 
 from livepages.course import history
 from livepages.course.guide import Guide
-from livepages.course.navigation import Course, read_course
+from livepages.course.navigation import Course, make_course, read_course
+from livepages.course.places import Place
 
-__all__ = ["Course", "Guide", "history", "read_course"]
+__all__ = ["Course", "Guide", "Place", "history", "make_course", "read_course"]

@@ -6,16 +6,18 @@ Pages say in their front matter what they are about, and which pages to read bef
     before: [express/arrays.md]
 """
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from posixpath import relpath
+from urllib.parse import quote
 
 from livepages.course.navigation import Course
 from livepages.execute import Failure, count
-from livepages.source import Inventory, Page, PageNames
+from livepages.source import Inventory, Page, PageNames, closest
 
 WORDS_A_MINUTE = 200
 BLOCKS_A_MINUTE = 4
@@ -28,17 +30,19 @@ class Guide:
     """The pages of a course. Those that run nothing, and the home page, are about the course and no part of it."""
 
     course: Course
-    docs: Path
     pages: Mapping[Path, Page]
     inventory: Inventory
 
     def problems(self) -> list[Failure]:
         """A failure for each page to read first that is not a page."""
+        names = {path.relative_to(self.course.docs).as_posix() for path in self.course.pages}
         return [
-            Failure(page.name, line, 0, f"before: {name} is not a page of {self.docs.name}")
+            Failure(
+                page.name, line, 0, f"before: {name} is not a page of {self.course.docs.name}{closest(name, names)}"
+            )
             for page in self.pages.values()
             for name, line in _names(page)
-            if self.docs / name not in self.pages
+            if name not in names
         ]
 
     def decides(self, page: Page) -> object:
@@ -87,9 +91,12 @@ class Guide:
             facts.append(page.settings.remark)
         if first := self._before(page):
             facts.append("read first: " + ", ".join(_link(page, other) for other in first))
-        stem = page.path.stem
-        forms = f'<a href="{stem}.py" download>script</a>, <a href="{stem}.ipynb" download>notebook</a>, '
-        forms += '<a href="index.md">Markdown</a>'
+        place = self.course.place(page.path)
+        script, notebook, markdown = (
+            quote(posixpath.basename(form)) for form in (place.script, place.notebook, place.markdown)
+        )
+        forms = f'<a href="{script}" download>script</a>, <a href="{notebook}" download>notebook</a>, '
+        forms += f'<a href="{markdown}">Markdown</a>'
         facts.append(f"take it with you: {stash(forms + self._colab(page))}")
         return (
             stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
@@ -98,12 +105,12 @@ class Guide:
     def _colab(self, page: Page) -> str:
         if not self.course.repository:
             return ""
-        path = page.path.relative_to(self.docs).with_suffix("").as_posix()
-        notebook = f"{self.course.repository}/blob/notebooks/{path}/{page.path.stem}.ipynb"
+        notebook = f"{self.course.repository}/blob/notebooks/{quote(self.course.place(page.path).notebook)}"
         return f', <a href="https://colab.research.google.com/github/{notebook}">Colab</a>'
 
     def _before(self, page: Page) -> list[Page]:
-        return [self.pages[self.docs / name] for name, _ in _names(page) if self.docs / name in self.pages]
+        files = [self.course.docs / name for name, _ in _names(page)]
+        return [self.pages[file] for file in files if file in self.pages]
 
     def _map(self, here: Page) -> list[str]:
         lines = []

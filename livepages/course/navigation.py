@@ -1,17 +1,22 @@
-"""The order in which a reader meets the pages, from the `nav` of ``mkdocs.yml``."""
+"""The site as MkDocs's configuration describes it: its pages, and the order in which a reader meets them."""
 
+import os.path
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
+from pathspec import GitIgnoreSpec
 from yaml_env_tag import construct_env_tag
 
+from livepages.course.pages import find_pages
+from livepages.course.places import Place, place
 from livepages.source import Project, ProjectError
 
 
 @dataclass(frozen=True)
 class Part:
-    """A titled group of pages; the home page stands in a part of its own, of no title."""
+    """A titled group of pages, those of its sections included; pages outside any stand in parts of no title."""
 
     title: str
     pages: tuple[Path, ...]
@@ -19,13 +24,20 @@ class Part:
 
 @dataclass(frozen=True)
 class Course:
-    """The site as ``mkdocs.yml`` describes it."""
+    """The site as its configuration describes it."""
 
-    name: str
-    description: str
-    url: str  # where the site is published; empty where nobody has said
-    repository: str  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
-    parts: tuple[Part, ...]
+    docs: Path
+    pages: tuple[Path, ...] = ()  # the files of all pages, in a fixed order
+    parts: tuple[Part, ...] = ()
+    name: str = ""
+    description: str = ""
+    url: str = ""  # where the site is published; empty where nobody has said
+    repository: str = ""  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
+    directory_urls: bool = True  # whether each page has a folder of its own in the site
+
+    def place(self, page: Path) -> Place:
+        """Where the page of a file is in the site."""
+        return place(page.relative_to(self.docs).as_posix(), self.directory_urls)
 
 
 class _Loader(yaml.SafeLoader):
@@ -37,26 +49,106 @@ _Loader.add_multi_constructor("", lambda loader, suffix, node: None)
 
 
 def read_course(project: Project) -> Course:
-    """The course of a project.
+    """The course of a project, by the file of its configuration; all pages and nothing else where there is none.
 
     Raises:
-        ProjectError: ``mkdocs.yml`` is not YAML, or its `nav` has more than two levels.
+        ProjectError: the file, or one that it inherits from, cannot be read; or as for `make_course`.
     """
-    file = project.root / "mkdocs.yml"
-    if not file.exists():
-        return Course("", "", "", "", ())
+    return make_course(project, _read(project.mkdocs) if project.mkdocs.exists() else {})
+
+
+def make_course(project: Project, settings: Mapping[str, object], drafts: bool = False) -> Course:
+    """The course of a project.
+
+    Args:
+        project: the project.
+        settings: the configuration of MkDocs, as read from its file or as MkDocs holds it.
+        drafts: whether the files of `draft_docs` are pages, as they are while serving.
+
+    Raises:
+        ProjectError: a setting is not what MkDocs takes.
+    """
+
+    def text(name: str, values: Mapping[str, object] = settings) -> str:
+        value = values.get(name)
+        if not isinstance(value, str | None):
+            raise ProjectError(f"{project.mkdocs}: {name}: {value!r} is not text")
+        return value or ""
+
+    extra, nav = settings.get("extra") or {}, settings.get("nav")
+    if not isinstance(extra, Mapping):
+        raise ProjectError(f"{project.mkdocs}: extra: {extra!r} is not a mapping")
+    excluded = _patterns(project, settings, "exclude_docs")
+    hidden = _patterns(project, {} if drafts else settings, "draft_docs")
+    pages = tuple(find_pages(project.docs, excluded, hidden))
+    if nav is None:
+        parts = [Part("", pages)]
+    elif isinstance(nav, list):
+        parts = [_part(project, entry) for entry in nav]
+    else:
+        raise ProjectError(f"{project.mkdocs}: nav: {nav!r} is not a list")
+    return Course(
+        docs=project.docs,
+        pages=pages,
+        parts=tuple(parts),
+        name=text("site_name"),
+        description=text("site_description"),
+        url=text("site_url"),
+        repository=text("repository", extra),
+        directory_urls=settings.get("use_directory_urls") is not False,
+    )
+
+
+def _part(project: Project, entry: object) -> Part:
+    title, content = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else ("", entry)
+    pages = tuple(project.docs / name for name in _names(project, content))
+    return Part("" if isinstance(content, str) else str(title), pages)
+
+
+def _names(project: Project, entry: object) -> Iterator[str]:
+    """The pages, and the addresses elsewhere, that an entry of the navigation leads to, in order."""
+    if isinstance(entry, str):
+        yield entry
+    elif isinstance(entry, list | dict):
+        for inner in entry.values() if isinstance(entry, dict) else entry:
+            yield from _names(project, inner)
+    else:
+        raise ProjectError(f"{project.mkdocs}: nav: {entry!r} is neither a page nor a section")
+
+
+def _patterns(project: Project, settings: Mapping[str, object], name: str) -> GitIgnoreSpec:
+    value = settings.get(name)
+    if isinstance(value, GitIgnoreSpec):  # MkDocs has read them
+        return value
+    if not isinstance(value, str | None):
+        raise ProjectError(f"{project.mkdocs}: {name}: {value!r} is not text of one pattern a line")
     try:
-        site = yaml.load(file.read_text(encoding="utf-8"), _Loader)  # noqa: S506  (a SafeLoader)
-    except (OSError, yaml.YAMLError) as error:
+        return GitIgnoreSpec.from_lines((value or "").splitlines())
+    except ValueError as error:
+        raise ProjectError(f"{project.mkdocs}: {name}: {error}") from None
+
+
+def _read(file: Path, children: tuple[Path, ...] = ()) -> dict[str, object]:
+    """What a file says, and where it does not, what the file says that it inherits from, as MkDocs reads them."""
+    if file in children:
+        raise ProjectError(f"{file}: INHERIT leads back to this file")
+    try:
+        found = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}  # noqa: S506  (a SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise ProjectError(f"{file}: {error}") from None
-    parts = []
-    for entry in site.get("nav") or []:
-        title, pages = next(iter(entry.items())) if isinstance(entry, dict) else ("", entry)
-        if isinstance(pages, str):
-            title, pages = "", [pages]
-        names = [next(iter(page.values())) if isinstance(page, dict) else page for page in pages]
-        if not all(isinstance(name, str) for name in names):
-            raise ProjectError(f"{file}: nav: {title} has more than one level of pages")
-        parts.append(Part(title, tuple(project.docs / name for name in names)))
-    name, description, url = (str(site.get(key) or "") for key in ("site_name", "site_description", "site_url"))
-    return Course(name, description, url, str((site.get("extra") or {}).get("repository") or ""), tuple(parts))
+    if not isinstance(found, dict):
+        raise ProjectError(f"{file}: is not a mapping; write it as name: value")
+    if "INHERIT" not in found:
+        return found
+    parent = Path(os.path.normpath(file.parent / str(found.pop("INHERIT"))))
+    return _merged(_read(parent, (*children, file)), found)
+
+
+def _merged(parent: dict[str, object], child: dict[str, object]) -> dict[str, object]:
+    """Two mappings as one. What both have is the child's, except for mappings, which are merged themselves."""
+    merged = parent | child
+    for name, value in child.items():
+        inherited = parent.get(name)
+        if isinstance(value, dict) and isinstance(inherited, dict):
+            merged[name] = _merged(inherited, value)
+    return merged

@@ -9,6 +9,7 @@ from livepages.execute.engine import Engine
 from livepages.execute.outcome import Failure, Run, count, failures, judge
 from livepages.execute.processes import WorkerError
 from livepages.execute.runner import Runner
+from livepages.execute.shortened import shortened
 from livepages.worker import ERR, OUT, Outcome, Raised
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "distributions",
     "failures",
     "judge",
+    "shortened",
 ]

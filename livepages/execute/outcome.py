@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from livepages.execute.sizes import MESSAGE, TRACEBACK, beginning, ends
 from livepages.source import Block, Page
 from livepages.worker import Outcome, Raised
 
@@ -60,7 +61,7 @@ def judge(block: Block, outcome: Outcome) -> Failure | None:
 
     def failure(message: str, detail: str = "") -> Failure:
         line = block.page_line(raised.line if raised else None)
-        return Failure(block.page, line, block.line, message, detail)
+        return Failure(block.page, line, block.line, beginning(message, MESSAGE), ends(detail, TRACEBACK))
 
     if outcome.skipped or outcome.pending:
         return None

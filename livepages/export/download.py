@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from livepages.execute import Run, distributions
+from livepages.export.for_readers import SiteFiles, source
 from livepages.source import Block, Page, PageError, Project
 
 
@@ -64,7 +65,8 @@ class Download:
         """The code that makes the files of the site, if this block is the first to import one; else empty."""
         if not self._files or block is not self._first_user:
             return ""
-        return _CARRY + "\n\n".join(_brings(name, text) for name, text in self._files.items())
+        brought = (_brings(name, text) for name, text in self._files.items())
+        return "\n\n".join([f"{source(SiteFiles)}\n\n\nsite_files = SiteFiles()", *brought])
 
     def guarded(self, block: Block, code: str) -> str:
         """Code of a block that is left out, with a word why, where the block cannot run."""
@@ -99,25 +101,6 @@ class Download:
         if missing := [name for name in names if not distributions.version(name)]:
             raise PageError(self.page.name, line, f"requires: {missing[0]} is not installed")
         return dict.fromkeys(names)
-
-
-_CARRY = """\
-import pathlib
-import sys
-import tempfile
-
-site_files = tempfile.TemporaryDirectory()
-sys.path.insert(0, site_files.name)
-
-
-def bring(name: str, text: str) -> None:
-    \"""Makes a file of the site that this page uses; it goes when this process ends.\"""
-    file = pathlib.Path(site_files.name, name)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
-
-
-"""
 
 
 def indented(code: str) -> str:
@@ -190,4 +173,4 @@ def _brings(name: str, text: str) -> str:
         if quotes not in text and text.endswith("\n"):
             literal = f"r{quotes}{text}{quotes}"
             break
-    return f'bring("{name}", {literal})'
+    return f'site_files.bring("{name}", {literal})'

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from livepages.execute import Outcome, Run
+from livepages.execute import Outcome, Run, shortened
 from livepages.export.pieces import Code, fenced
 from livepages.source import Block, Page
 from livepages.worker import Runtime
@@ -42,13 +42,14 @@ def _shown(block: Block, outcome: Outcome | None) -> list[str]:
         return [*parts, f"*Not run: {options.why}*"]
     if outcome.skipped:
         return [*parts, f"*Not run here: {outcome.skipped}*"]
-    text = "".join(text for _, text in outcome.output)
+    shown = shortened(outcome)
+    text = "".join(text for _, text in shown.output)
     if options.result == "markdown" and text.strip():
-        parts.append(text.strip("\n"))
+        parts.append("".join(text for _, text in outcome.output).strip("\n"))
         text = ""
-    if outcome.raised:
+    if shown.raised:
         text += "" if text.endswith("\n") or not text else "\n"
-        text += f"{outcome.raised.type}: {outcome.raised.message}"
+        text += f"{shown.raised.type}: {shown.raised.message}"
     if text.strip():
         parts.append(fenced(text, "text"))
     return parts + [f"*Figure: {options.alt}*" for _ in outcome.figures]

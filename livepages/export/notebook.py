@@ -7,7 +7,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from livepages.execute import ERR, Outcome
+from livepages.execute import ERR, Outcome, shortened
 from livepages.export.download import Download
 from livepages.export.pieces import fenced
 from livepages.source import Block
@@ -35,7 +35,7 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         else:
             if carried := download.carried(cell):
                 made.append(new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}}))
-            made.append(_code_cell(download, cell, outcomes[cell.index]))
+            made.append(_code_cell(download, cell, shortened(outcomes[cell.index])))
     for number, cell_ in enumerate(made):
         cell_["id"] = f"cell-{number}"  # the library's own are random
     book = new_notebook(cells=made, metadata={"kernelspec": _KERNEL, "language_info": {"name": "python"}})

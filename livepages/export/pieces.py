@@ -1,9 +1,11 @@
 """A page as prose and blocks in turn, in Markdown that any program reads: without admonitions, tabs and marks."""
 
+import os.path
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from livepages.source import Block, Page, find_fences
 
@@ -78,8 +80,8 @@ def _lines(page: Page, address: Callable[[Path], str]) -> list[str]:
     code_ends = 0
 
     def link(match: re.Match[str]) -> str:
-        file = page.path.parent / match[2]
-        return match[1] + (address(file.resolve()) if file.is_file() else match[2])
+        file = Path(os.path.normpath(page.path.parent / unquote(match[2])))
+        return match[1] + (address(file) if file.is_file() else match[2])
 
     for number, line in enumerate(page.text):
         indent = _indent(line)

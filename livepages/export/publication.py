@@ -3,10 +3,10 @@
 import os.path
 import posixpath
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
-from livepages.course import Course, history
+from livepages.course import Course, Place, history
 from livepages.execute import Run
 from livepages.export.download import Download
 from livepages.export.feed import Entry, feed
@@ -14,29 +14,14 @@ from livepages.export.markdown_form import plain
 from livepages.export.notebook import notebook
 from livepages.export.pieces import apart, pieces, summary
 from livepages.export.script import script
-from livepages.source import Page, Project, ProjectError
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a page stands in the site, relative to the site's root."""
-
-    url: str  # ``guide/page/``
-    markdown: str  # ``guide/page/index.md``
-    stem: str  # of the script and the notebook: ``guide/page/page``
-
-    @property
-    def folder(self) -> str:
-        """The folder that holds the page's forms."""
-        return posixpath.dirname(self.markdown)
-
+from livepages.source import Page, PageError, Project, ProjectError
 
 Kept = dict[Path, tuple[object, tuple[str, dict[str, str]]]]  # for each page: what its forms were made from, and they
 
 
 def publish(
     project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, kept: Kept | None = None
-) -> None:
+) -> list[PageError]:
     """Write every page's other forms, ``llms.txt``, ``llms-full.txt`` and, if the address is known, ``feed.xml``.
 
     Args:
@@ -46,11 +31,13 @@ def publish(
         site: the folder that holds the built site.
         kept: what an earlier call with it made is not made again, unless its page has changed.
 
+    Returns:
+        for each page that cannot be run elsewhere as it is, why; no form of it is written.
+
     Raises:
         ProjectError: the HTML of a page is not in the site.
-        PageError: a page cannot be run elsewhere as it is.
     """
-    _Publication(project, course, ran, site, {} if kept is None else kept).write()
+    return _Publication(project, course, ran, site, {} if kept is None else kept).write()
 
 
 class _Publication:
@@ -60,15 +47,21 @@ class _Publication:
         self._project, self._course, self._site, self._kept = project, course, site, kept
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         self._ran = {page.path: (page, run) for page, run in ran}
-        self._places = {
-            path: _place(project, path, site) for part in course.parts for path in part.pages if path in self._ran
-        }
-
-    def write(self) -> None:
-        """Write everything."""
-        everything = []
+        self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
         for path, place in self._places.items():
-            whole, forms = self._forms(*self._ran[path], place)
+            if not (site / place.html).is_file():
+                raise ProjectError(f"{site}: holds no HTML of {project.name(path)}; build the site there first")
+
+    def write(self) -> list[PageError]:
+        """Write everything that can be written, and say what cannot."""
+        everything = []
+        refused = []
+        for path, place in self._places.items():
+            try:
+                whole, forms = self._forms(*self._ran[path], place)
+            except PageError as error:
+                refused.append(error)
+                continue
             everything.append(whole)
             for name, text in forms.items():
                 self._write(name, text)
@@ -77,15 +70,16 @@ class _Publication:
         if self._base:
             course = self._course
             self._write("feed.xml", feed(course.name, course.description, self._base, self._entries()))
+        return refused
 
     def _forms(self, page: Page, run: Run, place: Place) -> tuple[str, dict[str, str]]:
         """The page's part of ``llms-full.txt``, and its forms by the names of their files."""
-        url = self._base and self._base + place.url
+        url = self._base and self._base + quote(place.url)
         given = (page, run, url, self._project, self._places)
         if page.path not in self._kept or self._kept[page.path][0] != given:
             links = self._links(_url, None if self._base else place.folder)
             made = programs(page, run, self._project, url, links) if page.program else {}
-            forms = {f"{place.stem}.{ending}": text for ending, text in made.items()}
+            forms = {getattr(place, form): text for form, text in made.items()}
             forms[place.markdown], anywhere = (
                 plain(page, run, self._project.runtime, pieces(page, self._links(_markdown, start)))
                 for start in (place.folder, None)
@@ -101,7 +95,7 @@ class _Publication:
         for part in self._course.parts:
             lines = []
             for page, place in ((self._ran[path][0], self._places[path]) for path in part.pages if path in self._ran):
-                lines.append(f"- [{page.title}]({self._base}{place.markdown}): {summary(page)}")
+                lines.append(f"- [{page.title}]({self._base}{quote(place.markdown)}): {summary(page)}")
             if lines:
                 parts += [f"## {part.title or 'Start here'}", "\n".join(lines)]
         return "\n\n".join(parts) + "\n"
@@ -111,7 +105,7 @@ class _Publication:
         for path, place in self._places.items():
             page, run = self._ran[path]
             if day := history.last_change(page, run, self._project, changed):
-                yield Entry(page.title, self._base + place.url, day, summary(page))
+                yield Entry(page.title, self._base + quote(place.url), day, summary(page))
 
     def _links(self, form: Callable[[Place], str], start: str | None = None) -> Callable[[Path], str]:
         """What a link to a file becomes: to this form of a page, from this folder of the site, or from anywhere."""
@@ -120,17 +114,18 @@ class _Publication:
             place = self._places.get(file)
             target = form(place) if place else Path(os.path.relpath(file, self._project.docs)).as_posix()
             if start is None:
-                return self._base + target
-            return posixpath.relpath(target or ".", start or ".") + ("/" if target.endswith("/") else "")
+                return self._base + quote(target)
+            return quote(posixpath.relpath(target or ".", start or ".") + ("/" if target.endswith("/") else ""))
 
         return address
 
     def _write(self, name: str, text: str) -> None:
-        (self._site / name).write_text(text, encoding="utf-8", newline="\n")
+        # What UTF-8 cannot hold may come from an error message.
+        (self._site / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
 
 
 def programs(page: Page, run: Run, project: Project, url: str, address: Callable[[Path], str]) -> dict[str, str]:
-    """The texts of the forms of a page that run, by the endings of their files.
+    """The texts of the forms of a page that run, by their names in a `Place`.
 
     Args:
         page: the page.
@@ -141,7 +136,7 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
     """
     download = Download(page, run, project, url)
     cells = apart(pieces(page, address))
-    return {"py": script(download, cells), "ipynb": notebook(download, cells)}
+    return {"script": script(download, cells), "notebook": notebook(download, cells)}
 
 
 def _markdown(place: Place) -> str:
@@ -150,15 +145,3 @@ def _markdown(place: Place) -> str:
 
 def _url(place: Place) -> str:
     return place.url
-
-
-def _place(project: Project, path: Path, site: Path) -> Place:
-    name = path.relative_to(project.docs).with_suffix("").as_posix()
-    folder, stem = posixpath.split(name)
-    if stem == "index" and (site / f"{name}.html").is_file():
-        return Place(f"{folder}/" if folder else "", f"{name}.md", name)
-    if (site / name / "index.html").is_file():
-        return Place(f"{name}/", f"{name}/index.md", f"{name}/{stem}")
-    if (site / f"{name}.html").is_file():
-        return Place(f"{name}.html", f"{name}.md", name)
-    raise ProjectError(f"{site}: holds no HTML of {project.name(path)}; build the site there first")

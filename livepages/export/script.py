@@ -1,39 +1,11 @@
 """A page as a Python script that runs to its end: prose in comments, cells as editors know them, errors expected."""
 
 import ast
-import inspect
-import re
 from collections.abc import Iterable
-from types import TracebackType
 
 from livepages.export.download import Download, indented
+from livepages.export.for_readers import MustRaise, show_figures, source
 from livepages.source import Block
-
-
-class MustRaise:
-    """The lines below it must raise this error, which it shows; then the script goes on."""
-
-    def __init__(self, name: str, match: str = "") -> None:
-        self.name, self.match = name, match
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
-        bases = kind.__mro__ if kind else ()
-        names = {name for base in bases for name in (base.__name__, f"{base.__module__}.{base.__qualname__}")}
-        if kind is None or self.name not in names or not re.search(self.match, str(error)):
-            raise AssertionError(f"expected {self.name} here, with a message that matches {self.match!r}") from error
-        print(f"{kind.__name__}: {error}")
-        return True
-
-
-def show_figures() -> None:
-    """Shows what the lines above have drawn."""
-    import matplotlib.pyplot as plt
-
-    plt.show()
-    plt.close("all")
 
 
 def script(download: Download, cells: Iterable[str | Block]) -> str:
@@ -60,14 +32,14 @@ def script(download: Download, cells: Iterable[str | Block]) -> str:
     blocks = download.page.program
     helpers = [download.setup]
     if any(block.options.raises for block in blocks):
-        helpers.append(f"import re\nfrom types import TracebackType\n\n\n{inspect.getsource(MustRaise)}")
+        helpers.append(source(MustRaise))
     if any(block.options.alt for block in blocks):
-        helpers.append(inspect.getsource(show_figures))
+        helpers.append(source(show_figures))
     head = _comment("\n".join(download.head))
     if download.install:
         head += f" To install the same:\n#\n#     pip {download.install}"
     future = [f"from __future__ import {', '.join(sorted(futures))}"] if futures else []
-    setup = "\n\n\n".join(part.rstrip("\n") for part in helpers if part)
+    setup = "\n\n\n".join(filter(None, helpers))
     return "\n\n".join([head, *future, *([f"# %% set up\n{setup}"] if setup else []), *parts]) + "\n"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from livepages.course import Course, Guide, history, read_course
+from livepages.course import Course, Guide, history
 from livepages.execute import Attempts, Engine, Failure, Run, count, failures
 from livepages.records import Records, Seen
 from livepages.render import status
@@ -20,7 +20,7 @@ class Build:
         self.unread: list[Failure] = []
         self.inventory = Inventory()
         self.records = Records(engine.project)
-        self.guide = Guide(Course("", "", "", "", ()), engine.project.docs, {}, self.inventory)
+        self.guide = Guide(Course(engine.project.docs), {}, self.inventory)
         self._attempts = Attempts(engine)
         self._began: list[Page] = []
         self.pages: dict[Path, Page] = {}
@@ -29,6 +29,7 @@ class Build:
 
     def begin(
         self,
+        course: Course,
         started: Callable[[list[Page]], None],
         done: Callable[[Page, Run], None],
         patience: float | None = None,
@@ -37,23 +38,19 @@ class Build:
         """Read every page, and run those that the cache does not hold.
 
         Args:
+            course: which pages there are, and in what order.
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
             patience: how many seconds to wait for them; until all have run if None.
             whole: called, in any thread, when a page has run to its end that this build shows in part.
 
         Raises:
-            ProjectError: an inventory, the course or a record cannot be read.
+            ProjectError: an inventory cannot be read.
             WorkerError: the process that pages are forked from could not be started.
         """
-        self.inventory = read_inventories(self.engine.project)
-        self.records = Records(self.engine.project)
-        self._changed = history.days(self.engine.project)
-        pages, self.unread = self.engine.read(self.engine.project.page_paths())
-        self.pages = {page.path: page for page in pages}
-        self.guide = Guide(read_course(self.engine.project), self.engine.project.docs, self.pages, self.inventory)
-        self.failures = [*self.unread, *self.guide.problems()]
-        programs = [page for page in pages if page.program]
+        inventory = read_inventories(self.engine.project)
+        read, unread = self.engine.read(course.pages)
+        programs = [page for page in read if page.program]
         runs = self.engine.kept(programs)
         stale = [page for page in programs if page.path not in runs]
 
@@ -62,7 +59,14 @@ class Build:
             started(pages)
 
         runs |= self._attempts.run(stale, begun, done, patience, whole)
+        # From here on nothing can go wrong: a build is either what it was before or what it is now.
+        self.inventory, self.unread = inventory, unread
+        self.records = Records(self.engine.project)
+        self._changed = history.days(self.engine.project)
+        self.pages = {page.path: page for page in read}
+        self.guide = Guide(course, self.pages, inventory)
         self._runs = {page.name: runs[page.path] for page in programs}
+        self.failures = [*unread, *self.guide.problems(), *self.records.problems(read)]
         for page in programs:
             self.failures += failures(page, self._runs[page.name])
 
@@ -82,8 +86,15 @@ class Build:
         return self._runs.get(page.name, Run(()))
 
     def source(self, path: Path) -> str | None:
-        """The file that a page was read from, as it was then; None for any other file."""
-        return self.pages[path].source if path in self.pages else None
+        """The file that a page was read from, as it was then, or as far as it is text; None if it is no page's."""
+        if path in self.pages:
+            return self.pages[path].source
+        if path not in self.guide.course.pages:
+            return None
+        try:
+            return path.read_bytes().decode(errors="replace")
+        except OSError:
+            return ""
 
     @property
     def origin(self) -> str:

@@ -1,18 +1,19 @@
 """The command line."""
 
 import argparse
+import os.path
 import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from livepages.course import read_course
+from livepages.course import Guide, read_course
 from livepages.execute import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
 from livepages.integrations.build import Build
 from livepages.integrations.progress import Progress
-from livepages.records import Host, Records, compare, record
+from livepages.records import Host, Records, compare, record, write
 from livepages.render import status
-from livepages.source import Page, PageError, Project, ProjectError, find_project
+from livepages.source import Page, Project, ProjectError, find_project, read_inventories
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -36,7 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     run.add_argument("--all", action="store_true", help="run every page, changed or not")
     run.add_argument("-v", "--verbose", action="store_true", help="print what every block gave")
-    run.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
+    run.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
     run.set_defaults(act=_run)
 
     check = commands.add_parser(
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
     record = commands.add_parser("record", help="run every page, and write down what this host saw")
     record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
     record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
-    record.add_argument("-j", "--jobs", type=int, metavar="N", help="pages run at a time (default: one a core)")
+    record.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
     record.set_defaults(act=_record)
 
     compare = commands.add_parser(
@@ -62,6 +63,9 @@ def main(arguments: list[str] | None = None) -> None:
         "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
     )
     export.add_argument("site", type=Path, metavar="SITE", help="the folder that holds the built site")
+    export.add_argument(
+        "-f", "--config-file", type=Path, metavar="FILE", help="what it was built from (default: the project's)"
+    )
     export.set_defaults(act=_export)
 
     clean = commands.add_parser("clean", help="delete what earlier runs left: outcomes and compiled programs")
@@ -70,18 +74,25 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
-    except (PageError, ProjectError, WorkerError) as error:
+    except (ProjectError, WorkerError) as error:
         parser.error(str(error))
     sys.exit(status)
 
 
+def _jobs(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of pages, from 1")
+    return int(text)
+
+
 def _run(options: argparse.Namespace, project: Project) -> int:
-    for file in options.pages:
-        if not file.is_file():
-            sys.stderr.write(f"livepages: {file}: no such page\n")
+    named = [project.own(file) for file in options.pages]
+    for file, own in zip(options.pages, named, strict=True):
+        if not own.is_relative_to(project.docs) or not own.is_file():
+            sys.stderr.write(f"livepages: {file}: no such page in {project.docs}\n")
             return 2
     engine = Engine(project, Runner(options.jobs))
-    pages, failed = engine.read([file.resolve() for file in options.pages] or project.page_paths())
+    pages, failed = engine.read(named or read_course(project).pages)
     programs = [page for page in pages if page.program]
     runs = {} if options.all or options.pages else engine.kept(programs)
     progress = Progress(_say)
@@ -100,26 +111,31 @@ def _run(options: argparse.Namespace, project: Project) -> int:
 
 
 def _check(_: argparse.Namespace, project: Project) -> int:
-    engine = Engine(project)
-    pages, failed = engine.read(project.page_paths())
+    course = read_course(project)
+    pages, failed = Engine(project).read(course.pages)
+    failed += Guide(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
     for block in off:
         print(f"{block.page}:{block.line}: not run: {block.options.why}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     records = Records(project)
+    failed += records.problems(pages)
+    for block in records.unrecorded(pages):
+        print(
+            f"{block.page}:{block.line}: no host has recorded this block, which runs only where there is what it needs"
+        )
     for host, stale in records.stale(pages).items():
         first = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
         print(f"{host}: {count(len(stale), 'block')} not recorded as they are now{first}")
         if host == project.reference:
             failed += [Failure(block.page, block.line, block.line, f"not recorded on {host}") for block in stale]
-    if project.records.is_dir():
-        message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
-        failed += [
-            Failure(project.name(file), 1, 0, message)
-            for file in records.orphans(pages)
-            if file.is_relative_to(project.records / project.reference)
-        ]
+    message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
+    failed += [
+        Failure(project.name(file), 1, 0, message)
+        for file in records.orphans(pages)
+        if file.is_relative_to(project.records / project.reference)
+    ]
     return _tell(failed)
 
 
@@ -127,7 +143,7 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     if options.into:
         project = replace(project, records=options.into.resolve())
     engine = Engine(project, Runner(options.jobs))
-    pages, failed = engine.read(project.page_paths())
+    pages, failed = engine.read(read_course(project).pages)
     programs = [page for page in pages if page.program]
     progress = Progress(_say)
     try:
@@ -137,16 +153,16 @@ def _record(options: argparse.Namespace, project: Project) -> int:
         engine.close()
     for page in programs:
         failed += failures(page, runs[page.path])
-    changed = record(project, options.host, [(page, runs[page.path]) for page in programs])
-    badge = status.badge(project, programs)
-    (project.records / "status.svg").write_text(badge, encoding="utf-8", newline="\n")
+    changed = record(project, options.host, [(page, runs.get(page.path, Run(()))) for page in pages])
+    write(project.records / "status.svg", status.badge(project, programs))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
     return _tell(failed)
 
 
 def _compare(options: argparse.Namespace, project: Project) -> int:
-    pages, failed = Engine(project).read(project.page_paths())
+    pages, failed = Engine(project).read(read_course(project).pages)
     old, new = (_host(project, name) for name in (options.old, options.new))
+    failed += dict.fromkeys([*old[1].problems(pages), *new[1].problems(pages)])
     print(compare(pages, old, new).report)
     return _tell(failed)
 
@@ -163,15 +179,21 @@ def _export(options: argparse.Namespace, project: Project) -> int:
     # What writes notebooks is installed where sites are built; hosts that run pages do without.
     from livepages.export import publish
 
+    if options.config_file:
+        project = replace(project, mkdocs=Path(os.path.abspath(options.config_file)))
+        if not project.mkdocs.is_file():
+            raise ProjectError(f"{options.config_file}: no such file")
     progress = Progress(_say)
     build = Build(Engine(project))
     try:
-        build.begin(progress.started, progress.done)
+        build.begin(read_course(project), progress.started, progress.done)
     finally:
         build.engine.close()
-    if not build.failures:
-        publish(project, read_course(project), build.ran, options.site)
-    return _tell(build.failures)
+    failed = build.failures
+    if not failed:
+        refused = publish(project, build.guide.course, build.ran, options.site)
+        failed = [Failure(error.page, error.line, 0, error.message) for error in refused]
+    return _tell(failed)
 
 
 def _clean(_: argparse.Namespace, project: Project) -> int:

@@ -19,6 +19,7 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
 from livepages import render
+from livepages.course import read_course
 from livepages.execute import Engine, Failure
 from livepages.integrations.build import Build, Conversion
 from livepages.render import Hints, NameLinks, status
@@ -35,11 +36,15 @@ class ShownError(Exception):
 def _own_build() -> Build:
     """A build for programs that know nothing of it: a failure ends the conversion."""
     project = find_project(Path.cwd())
-    files = [*project.page_paths(), *sorted(project.snippets.rglob("*")), *sorted(project.inventories.glob("*.txt"))]
+    files = [
+        *read_course(project).pages,
+        *sorted(project.snippets.rglob("*")),
+        *sorted(project.inventories.glob("*.txt")),
+    ]
     files += sorted(project.records.rglob("*.yml"))
-    files += [file for name in ("pyproject.toml", "mkdocs.yml") if (file := project.root / name).exists()]
+    files += [project.root / "pyproject.toml", project.mkdocs]
     with _one_at_a_time:
-        return _built(project.root, tuple((file, file.stat().st_mtime_ns) for file in files))
+        return _built(project.root, tuple((file, file.stat().st_mtime_ns) for file in files if file.exists()))
 
 
 _one_at_a_time = Lock()
@@ -48,9 +53,10 @@ _one_at_a_time = Lock()
 @lru_cache(maxsize=1)
 def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
     """The build of these files, which serves all pages until one changes."""
-    build = Build(Engine(find_project(root)))
+    project = find_project(root)
+    build = Build(Engine(project))
     try:
-        build.begin(lambda pages: None, lambda page, run: None)
+        build.begin(read_course(project), lambda pages: None, lambda page, run: None)
     finally:
         build.engine.close()
     if build.failures:
@@ -133,17 +139,32 @@ class _Show(Preprocessor):
 
     def _other(self, build: Build, path: Path | None, lines: list[str]) -> list[str]:
         """Text that is no page: one that cannot be read shows why; no block may go unnoticed."""
-        python = next((line for line in lines if re.match(r"[> \t]*(`{3,}|~{3,})(python|py)\b", line)), None)
-        if python is None:
-            return lines
         name = build.engine.project.name(path or build.engine.project.docs)
-        failed = [failure for failure in build.unread if failure.page == name or not path]
+        unread = [failure for failure in build.unread if failure.page == name or not path]
+        ours = any(re.match(r"[> \t]*(`{3,}|~{3,})(python|py)\b|<!-- live: ", line) for line in lines)
+        if not ours and not (path and unread):
+            return lines
+        failed = unread
         if not failed:
-            title = next((line for line in lines if line.strip()), "")
-            message = f"the text that begins {title!r} is not the page's: something changed it before it was shown"
-            failed = [Failure(name, 1, 0, message)]
+            failed = [self._changed(build, path, name, lines)]
             self.report(failed)
         return [self.md.htmlStash.store(render.failures_shown(failed)), "", *lines]
+
+    @staticmethod
+    def _changed(build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
+        """What is wrong with text that has blocks and is not the page's."""
+        page = build.pages.get(path) if path else None
+        if page is None:
+            title = next(line for line in lines if line.strip())
+            message = f"the text that begins {title!r} has blocks that have not run, as it is not that of a page's file"
+            return Failure(name, 1, 0, message)
+        before, after = (_normal(text).split("\n") for text in (page.body, "\n".join(lines)))
+        at = next(n for n, line in enumerate(before) if line != "".join(after[n : n + 1]))
+        above = next(n for n, line in enumerate(page.text) if line.strip())  # front matter, and blank lines
+        line = at + above + 1 if len(page.text) == len(page.source.split("\n")) else 1  # unless files are included
+        became = repr(after[at]) if at < len(after) else "nothing"
+        message = f"a plugin or hook of the site changed {before[at]!r} to {became} after the blocks had run"
+        return Failure(name, line, 0, f"{message}; change the file instead, or add only to the end of the page's text")
 
     def report(self, failures: list[Failure]) -> None:
         """Tell of failures found while showing."""

@@ -2,7 +2,9 @@
 
 import logging
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,12 +23,13 @@ from rjsmin import jsmin
 from watchdog.events import FileModifiedEvent
 from watchdog.observers.polling import PollingObserver
 
-from livepages.course import read_course
+from livepages.course import make_course
 from livepages.execute import Engine, Failure, WorkerError
 from livepages.export import Kept, publish
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.progress import Progress
-from livepages.source import Page, PageError, ProjectError, find_project
+from livepages.render import failures_shown
+from livepages.source import Page, Project, ProjectError, find_project
 
 log = logging.getLogger("mkdocs.plugins.livepages")
 PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
@@ -56,12 +59,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Find the project; see that the Markdown extension is there to show what this plugin runs."""
-        try:
-            project = find_project(Path(config.config_file_path).parent)
-        except ProjectError as error:
-            raise PluginError(str(error)) from None
-        if Path(config.docs_dir) != project.docs:
-            raise PluginError(f"docs_dir is {config.docs_dir}, but [tool.livepages] docs is {project.docs}")
+        project = self._project(config)
         if "livepages" not in config.markdown_extensions:
             raise PluginError("add livepages to markdown_extensions, which shows what the plugin runs")
         if self._build is None or self._build.engine.project != project:
@@ -73,6 +71,19 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._serving and (privacy := config.plugins.get("material/privacy")):
             privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
+
+    def _project(self, config: MkDocsConfig) -> Project:
+        try:
+            project = replace(find_project(Path(config.docs_dir)), mkdocs=Path(config.config_file_path))
+        except ProjectError as error:
+            self._refuse(str(error))
+            return self._current().engine.project
+        if Path(config.docs_dir).resolve() != project.docs.resolve():
+            raise PluginError(
+                f"docs_dir of {config.config_file_path} is {config.docs_dir}, but [tool.livepages] docs of "
+                f"{project.root / 'pyproject.toml'} is {project.docs}; make them the same folder"
+            )
+        return project
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
         """Run what has to run. A failure ends the build here, before anything is written."""
@@ -86,27 +97,36 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._told = [failure for failure in self._told if failure.page not in names]
 
         try:
+            course = make_course(build.engine.project, config, drafts=self._serving)
             if self._server is None:
-                build.begin(started, progress.done)
+                build.begin(course, started, progress.done)
             else:
-                build.begin(started, progress.done, PATIENCE, self._again)
+                build.begin(course, started, progress.done, PATIENCE, self._again)
         except (ProjectError, WorkerError) as error:
-            raise PluginError(str(error)) from None
+            self._refuse(str(error))
+            return
         log.info(build.summary)
         self._told = [failure for failure in self._told if failure in build.failures]
         self._tell(build.failures, "the site is as it was")
 
     def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
         """Show what has run, even if the file was saved again in the meantime."""
-        return self._current().source(Path(page.file.abs_src_path or ""))
+        return self._current().source(self._path(page))
 
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """Say which page is converted next. While serving, show one that nothing has changed as it was shown before."""
-        self._converts(Path(page.file.abs_src_path or ""))
+        self._converts(self._path(page))
         if self._serving:
-            shown = self._current().shown_as(Path(page.file.abs_src_path or ""), markdown)
-            self._shown.watch(page, shown, config, files)
+            shown = self._current().shown_as(self._path(page), markdown)
+            self._shown.watch(page, shown, config, files, partial(self._not_shown, self._path(page)))
         return markdown
+
+    def _not_shown(self, path: Path, message: str) -> str:
+        """A page that cannot be converted, as HTML. An exception would bring the server to a standstill."""
+        build = self._current()
+        failure = Failure(build.engine.project.name(path), 1, 0, message)
+        build.failures.append(failure)
+        return failures_shown([failure])
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """Let MkDocs know the anchors of blocks: it looks for anchors in the Markdown alone."""
@@ -149,19 +169,19 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
-        for file in Path(config.docs_dir).rglob("*.css"):
-            _published(file, config).write_text(cssmin(file.read_text(encoding="utf-8")), encoding="utf-8")
-        for file in Path(config.docs_dir).rglob("*.js"):
-            _published(file, config).write_text(jsmin(file.read_text(encoding="utf-8")), encoding="utf-8")
+        for ending, minified in (("css", cssmin), ("js", jsmin)):
+            for source in Path(config.docs_dir).rglob(f"*.{ending}"):
+                file = Path(config.site_dir, source.relative_to(config.docs_dir))
+                if file.is_file():  # it is not where the site leaves it out
+                    file.write_text(minified(file.read_text(encoding="utf-8")), encoding="utf-8")
         build = self._current()
         try:
-            course = replace(read_course(build.engine.project), url=config.site_url or "")
-            publish(build.engine.project, course, build.ran, Path(config.site_dir), self._forms)
+            refused = publish(build.engine.project, build.guide.course, build.ran, Path(config.site_dir), self._forms)
         except ProjectError as error:
-            raise PluginError(str(error)) from None
-        except PageError as error:
-            failure = Failure(error.page, error.line, 0, error.message)
-            self._tell([failure], "not every form of the pages was written")
+            self._refuse(str(error))
+            return
+        failed = [Failure(error.page, error.line, 0, error.message) for error in refused]
+        self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:
         new = [failure for failure in failures if failure not in self._told]
@@ -170,6 +190,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             log.error(str(failure))
         if new and not self._serving:
             raise PluginError(f"{len(new)} failed, as said above; {consequence}")
+
+    def _refuse(self, message: str) -> None:
+        """End the build; while serving, which a build that ends would bring to a standstill, show what was shown."""
+        if self._server is None:
+            raise PluginError(message)
+        log.error(message)
 
     def _again(self) -> None:
         """Let MkDocs build again, as if each folder that it watches had changed."""
@@ -195,6 +221,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._build:
             self._build.engine.close()
 
+    def _path(self, page: MkDocsPage) -> Path:
+        """The file of a page, as the project knows it; that there is one is not said, as plugins make pages too."""
+        return self._current().engine.project.docs / page.file.src_uri
+
     def _converts(self, path: Path | None) -> None:
         assert self._conversion is not None
         self._conversion.path = path
@@ -204,19 +234,16 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return self._build
 
 
-def _published(file: Path, config: MkDocsConfig) -> Path:
-    """Where a file of the docs is in the built site."""
-    return Path(config.site_dir, file.relative_to(config.docs_dir))
-
-
 class _Shown:
     """What converting each page gave, for as long as its text, its run and the names of all files stay the same."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[object, dict[str, Any]]] = {}
 
-    def watch(self, page: MkDocsPage, shown: object, config: MkDocsConfig, files: Files) -> None:
-        """Give the page a `render` that converts only what is new."""
+    def watch(
+        self, page: MkDocsPage, shown: object, config: MkDocsConfig, files: Files, failed: Callable[[str], str]
+    ) -> None:
+        """Give the page a `render` that converts only what is new, and where that fails, shows what `failed` gives."""
         name, convert = page.file.src_uri, page.render
         settings = Path(config.config_file_path).stat().st_mtime_ns
         key = (shown, page.meta, settings, tuple(sorted(files.src_uris)))
@@ -226,7 +253,11 @@ class _Shown:
                 vars(page).update(self._kept[name][1])
                 return
             before = dict(vars(page))
-            convert(config, files)
+            try:
+                convert(config, files)
+            except Exception as error:  # noqa: BLE001  (of any extension, over a page that is half written)
+                page.content = failed(f"cannot be shown: {type(error).__name__}: {error}")
+                return
             self._kept[name] = key, {what: value for what, value in vars(page).items() if before.get(what) is not value}
 
         page.render = render  # type: ignore[method-assign]

@@ -18,11 +18,22 @@ from typing import Any
 import pytest
 from pytest_codeblocks.plugin import TestBlock
 
+from livepages.course import read_course
 from livepages.execute import Engine, Failure, Run, count, judge
 from livepages.records import Records, mismatch
-from livepages.source import Page, PageError, Project, ProjectError, find_project, read_page
+from livepages.source import (
+    MARKDOWN,
+    NoProjectError,
+    Page,
+    PageError,
+    Project,
+    ProjectError,
+    find_project,
+    read_page,
+)
 
 _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
+_PUBLISHED = pytest.StashKey[dict[Path, frozenset[Path]]]()
 
 
 class BlockError(Exception):
@@ -52,10 +63,13 @@ def pytest_collect_file(
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Pages are collected here, and nowhere else: pytest-codeblocks does not know that their blocks belong together."""
     collected = yield
-    project = _project_of(file_path) if file_path.suffix == ".md" else None
+    project = _project_of(file_path) if file_path.suffix in MARKDOWN else None
     if project is None:
         return collected
-    return [PageFile.from_parent(parent, path=file_path)]
+    # What the site leaves out is tested when it is asked for by name.
+    if project.own(file_path) in _published(project, parent.session) or parent.session.isinitpath(file_path):
+        return [PageFile.from_parent(parent, path=file_path)]
+    return []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,11 +78,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _project_of(file: Path) -> Project | None:
+    """The project whose page a file may be; settings that cannot be used end the tests."""
     try:
         project = find_project(file)
-    except ProjectError:
+    except NoProjectError:
         return None
-    return project if file.is_relative_to(project.docs) else None
+    except ProjectError as error:
+        pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
+    return project if project.own(file).is_relative_to(project.docs) else None
+
+
+def _published(project: Project, session: pytest.Session) -> frozenset[Path]:
+    """The files of the pages that the site shows; a configuration that cannot be read ends the tests."""
+    known = session.stash.setdefault(_PUBLISHED, {})
+    if project.root not in known:
+        try:
+            known[project.root] = frozenset(read_course(project).pages)
+        except ProjectError as error:
+            pytest.exit(str(error), pytest.ExitCode.USAGE_ERROR)
+    return known[project.root]
 
 
 class PageFile(pytest.File):
@@ -79,7 +107,7 @@ class PageFile(pytest.File):
         project = _project_of(self.path)
         assert project is not None
         try:
-            page = read_page(self.path, project)
+            page = read_page(project.own(self.path), project)
             on_line: Counter[int] = Counter()  # an include may hold several blocks
             for number, block in enumerate(page.program):
                 on_line[block.line] += 1
@@ -151,9 +179,10 @@ class BlockItem(TestBlock):
             pytest.skip(outcome.skipped)
         if failure := judge(block, outcome):
             raise BlockError(str(failure))
-        if told := mismatch(
-            block, outcome, run.device, runs.records.seen(self.page)[block.index], self.project.runtime
-        ):
+        if unread := runs.records.problems([self.page]):
+            raise BlockError("\n".join(map(str, unread)))
+        seen = runs.records.seen(self.page)[block.index]
+        if told := mismatch(block, outcome, run.device, seen, self.project.runtime):
             message = "the output is not the one on record; `livepages record` would write this one down"
             raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
 
@@ -200,8 +229,8 @@ class _Runs:
         self._counts: dict[Path, int] = {}
         for item in session.items:
             if isinstance(item, BlockItem) and item.project == project:
-                self._pages[item.path] = item.page
-                self._counts[item.path] = max(self._counts.get(item.path, 0), item.number + 1)
+                self._pages[item.page.path] = item.page
+                self._counts[item.page.path] = max(self._counts.get(item.page.path, 0), item.number + 1)
         self._runs = self._engine.kept(self._pages.values())
         stale = [path for path in self._pages if path not in self._runs]
         if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):

@@ -2,6 +2,7 @@
 
 from livepages.records.comparison import Comparison, Place, compare
 from livepages.records.differences import differ
+from livepages.records.files import write
 from livepages.records.store import FAILED, NOT_RUN, Entry, Host, Records, Seen, entry, mismatch, record
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "entry",
     "mismatch",
     "record",
+    "write",
 ]

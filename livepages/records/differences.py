@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-TOLERANCE = 1e-5  # of a number, relative to the largest on its line: what sums in another order leave of float32
+TOLERANCE = 1e-5  # of a number, relative to itself: what sums in another order leave of float32
+# What a small number of an array may differ by for the sake of the largest beside it, as a part of the tolerance: with
+# the usual one, four roundings of float32, which is what is left where numbers of that size cancel. Numbers in a
+# sentence have nothing to do with each other.
+BESIDE = 0.05
 NUMBERS, WHOLE_NUMBERS = "numbers", "whole numbers"
 
 Patterns = Sequence[tuple[re.Pattern[str], str]]
@@ -79,7 +83,7 @@ def differ(
     Args:
         old: what it gave in one place.
         new: what it gave in the other.
-        tolerance: of floating-point numbers, relative to the largest on their line; `TOLERANCE` if zero.
+        tolerance: of floating-point numbers, relative to themselves; `TOLERANCE` if zero.
         volatile: whether the output changes from run to run, so that only how the block ended is compared.
         meaningless: what else means nothing, and what stands for it: what the runtime says of itself.
     """
@@ -120,16 +124,20 @@ def _texts(old: str, new: str, tolerance: float, diff: str, meaningless: Pattern
 
 
 def _tokens(text: str, meaningless: Patterns) -> Iterator[tuple[str, float]]:
-    """The words, signs and numbers of a text, each with the largest floating-point number of its line.
+    """The words, signs and numbers of a text; with those in brackets, the largest floating-point number there, by line.
 
     White space is none of them: columns move when a number gets another digit.
     """
+    depth = 0
     for line in _normal(text, meaningless).splitlines():
         tokens = _TOKEN.findall(line)
-        sizes = (abs(float(token)) for token in tokens if _is_float(token))
-        scale = max((size for size in sizes if math.isfinite(size)), default=0.0)
+        inside = []
         for token in tokens:
-            yield token, scale
+            depth = max(0, depth + (token == "[") - (token == "]"))
+            inside.append(depth > 0)
+        sizes = (abs(float(token)) for token, within in zip(tokens, inside, strict=True) if within and _is_float(token))
+        scale = max((size for size in sizes if math.isfinite(size)), default=0.0)
+        yield from ((token, scale if within else 0.0) for token, within in zip(tokens, inside, strict=True))
 
 
 def _kind(token: str) -> str:
@@ -145,7 +153,8 @@ def _near(old: str, new: str, scale: float, tolerance: float) -> bool:
     a, b = float(old), float(new)
     if not (math.isfinite(a) and math.isfinite(b)):
         return a == b or (math.isnan(a) and math.isnan(b))
-    return abs(a - b) <= tolerance * max(abs(a), abs(b), scale) + 1.001 * min(_last_digit(old), _last_digit(new))
+    near = tolerance * max(abs(a), abs(b), BESIDE * scale)
+    return abs(a - b) <= near + 1.001 * min(_last_digit(old), _last_digit(new))
 
 
 def _last_digit(number: str) -> float:

@@ -19,9 +19,10 @@ from typing import Any
 import yaml
 
 from livepages.course import history
-from livepages.execute import ERR, OUT, Outcome, Run, distributions, judge
+from livepages.execute import ERR, OUT, Failure, Outcome, Run, distributions, judge, shortened
 from livepages.records.differences import differ
-from livepages.source import Block, Page, Project, ProjectError
+from livepages.records.files import RecordError, load, make, write
+from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
 from livepages.worker import Runtime, content
 
 RAN, RAISED, FAILED, NOT_RUN = "ran", "raised", "failed", "not run"
@@ -105,41 +106,44 @@ class Records:
     """All records of a project, each page's read when it is asked for."""
 
     def __init__(self, project: Project) -> None:
-        """Read which hosts there are.
-
-        Raises:
-            ProjectError: the file of a host cannot be read.
-        """
+        """Read which hosts there are."""
         self._project, self.runtime = project, project.runtime
-        hosts = [_read_host(file, file.stat().st_mtime_ns) for file in sorted(project.records.glob("*.yml"))]
+        self._unread: list[Failure] = []  # of hosts
+        files = sorted(project.records.glob("*.yml"))
+        hosts = [host for file in files if (host := self._host(file, self._unread))]
         # The reference first, then the newest.
         hosts.sort(key=lambda host: (host.day, host.name), reverse=True)
         self.hosts = sorted(hosts, key=lambda host: host.name != project.reference)
+
+    def problems(self, pages: Iterable[Page]) -> list[Failure]:
+        """A failure for each file that cannot be read: of a host, or of one of these pages on a host.
+
+        Elsewhere such a file counts as if it were not there.
+        """
+        found = [*self._unread]
+        for page in pages:
+            for host in self.hosts:
+                self._page(host, page, found)
+        return found
 
     def host(self, name: str) -> Host:
         """The host of a name.
 
         Raises:
-            ProjectError: there is none.
+            ProjectError: there is none, or its file cannot be read.
         """
         for host in self.hosts:
             if host.name == name:
                 return host
+        for failure in self._unread:
+            if Path(failure.page).stem == name:
+                raise ProjectError(str(failure))
         names = ", ".join(host.name for host in self.hosts) or "nothing"
         raise ProjectError(f"{self._project.records}: holds no record of {name!r}, but {names}")
 
     def of(self, page: Page) -> list[PageRecord]:
-        """What the hosts saw of a page, as it was then.
-
-        Raises:
-            ProjectError: a record cannot be read.
-        """
-        found = []
-        for host in self.hosts:
-            file = _file(self._project, host.name, page)
-            if file.is_file():
-                found.append(PageRecord(host, **_read_page(file, file.stat().st_mtime_ns)))
-        return found
+        """What the hosts saw of a page, as it was then."""
+        return [record for host in self.hosts if (record := self._page(host, page, []))]
 
     def holding(self, page: Page) -> list[PageRecord]:
         """`of`, without those of other content of the project's files, and without the entries of other code."""
@@ -173,10 +177,51 @@ class Records:
                     found[name] += [] if name in hosts else [block]
         return found
 
+    def unrecorded(self, pages: Iterable[Page]) -> list[Block]:
+        """The blocks that need a device, and of which no host has a valid record."""
+        found = []
+        for page in pages:
+            known = self.seen(page)
+            needing = (block for block in page.program if block.options.needs or page.settings.needs)
+            found += [block for block in needing if not any(seen.entry.good for seen in known[block.index])]
+        return found
+
     def orphans(self, pages: Iterable[Page]) -> list[Path]:
-        """The files of records that are of no page, or of no host."""
-        wanted = {_file(self._project, host.name, page) for host in self.hosts for page in pages if page.program}
-        return sorted(set(self._project.records.glob("*/**/*.yml")) - wanted)
+        """The records of no page: its file is gone, or it has no blocks any more.
+
+        Args:
+            pages: those that could be read. A page whose file is there, and which is none of them, keeps its records.
+        """
+        empty = {page.path for page in pages if not page.program}
+        files = sorted(self._project.records.glob("*/**/*.yml"))
+        return [file for file in files if all(path in empty for path in self._pages_of(file))]
+
+    def _pages_of(self, file: Path) -> list[Path]:
+        """The files of pages that a record may be of; none if all are gone."""
+        _, *name = file.relative_to(self._project.records).with_suffix("").parts
+        page = str(self._project.docs.joinpath(*name))
+        return [Path(page + ending) for ending in MARKDOWN if os.path.lexists(page + ending)]
+
+    def _host(self, file: Path, unread: list[Failure]) -> Host | None:
+        try:
+            return _read_host(file, file.stat().st_mtime_ns)
+        except RecordError as error:
+            unread.append(self._failure(file, file.stem, error))
+            return None
+
+    def _page(self, host: Host, page: Page, unread: list[Failure]) -> PageRecord | None:
+        file = _file(self._project, host.name, page)
+        if not file.is_file():
+            return None
+        try:
+            return PageRecord(host, **_read_page(file, file.stat().st_mtime_ns))
+        except RecordError as error:
+            unread.append(self._failure(file, host.name, error))
+            return None
+
+    def _failure(self, file: Path, host: str, error: RecordError) -> Failure:
+        what = f"the record cannot be read: {error}; write it anew with `livepages record --host {host}`"
+        return Failure(self._project.name(file), error.line, 0, what)
 
 
 def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen], runtime: Runtime) -> str:
@@ -206,7 +251,7 @@ def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen], 
 
 def entry(block: Block, outcome: Outcome) -> Entry:
     """What is recorded of a block's outcome."""
-    failure = judge(block, outcome)
+    failure, outcome = judge(block, outcome), shortened(outcome)
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")
     if kind == RAISED and outcome.raised:
@@ -231,13 +276,13 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
     Args:
         project: the project.
         name: of this host.
-        ran: every page with a program, and what running it gave here.
+        ran: every page that could be read, and what running it gave here.
 
     Returns:
         the files that changed.
 
     Raises:
-        ProjectError: the name is that of a host of another kind, or with a newer release.
+        ProjectError: the name is that of a host of another kind, or with a newer release; or a file cannot be written.
     """
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProjectError(f"{name!r} is no name for a host: letters, digits, dots and dashes")
@@ -249,6 +294,8 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
     changed = []
     for page, run in ran:
+        if not page.program:
+            continue
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
         entries = [entry(block, outcome) for block, outcome in zip(page.program, run.outcomes, strict=True)]
         kept = [
@@ -262,13 +309,13 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
             if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
         }
         text = _dump({"device": run.device, "files": files, "blocks": [_lean(entry) for entry in kept]})
-        changed += _write(_file(project, name, page), text)
+        changed += _written(_file(project, name, page), text)
     about = replace(host, commit=host.commit or (before.commit if before else ""))
-    changed += _write(project.records / f"{name}.yml", _dump(_flat(about, "versions", "name")))
-    wanted = {_file(project, name, page) for page, _ in ran}
-    for file in set((project.records / name).rglob("*.yml")) - wanted:
-        file.unlink()
-        changed.append(file)
+    changed += _written(project.records / f"{name}.yml", _dump(_flat(about, "versions", "name")))
+    for file in known.orphans(page for page, _ in ran):
+        if file.is_relative_to(project.records / name):
+            file.unlink()
+            changed.append(file)
     return changed
 
 
@@ -315,7 +362,8 @@ def _content(file: Path) -> str | None:
 
 
 def _tidy(text: str) -> str:
-    """Text without the blanks at the ends of lines, which nobody sees and YAML would have to quote."""
+    """Text without what UTF-8 cannot hold, and without blanks at the ends of lines, which YAML would have to quote."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
 
 
@@ -326,12 +374,9 @@ def _file(project: Project, host: str, page: Page) -> Path:
     return project.records / host / page.path.relative_to(project.docs).with_suffix(".yml")
 
 
-def _write(file: Path, text: str) -> list[Path]:
-    if file.is_file() and file.read_text(encoding="utf-8") == text:
-        return []
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8", newline="\n")
-    return [file]
+def _written(file: Path, text: str) -> list[Path]:
+    """The file if writing this text into it changes it."""
+    return [file] if write(file, text) else []
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -357,10 +402,17 @@ def _flat(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
     return found
 
 
-def _deep(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str) -> dict[str, Any]:
-    """What `_flat` made flat: what is no field is in the mapping."""
-    names = {one.name for one in fields(kind)}
+def _deep(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
+    """What `_flat` made flat: what is no field is in the mapping.
+
+    Raises:
+        RecordError: the mapping would hold something else than `inner`, which may be a name that is not known.
+    """
+    names = {one.name for one in fields(kind)} - {mapping}
     inside = {name: value for name, value in data.items() if name not in names}
+    for name, value in inside.items():
+        if not isinstance(name, str) or not isinstance(value, inner):
+            raise RecordError(1, f"{name}: {value!r} is not understood")
     return {name: value for name, value in data.items() if name in names} | {mapping: inside}
 
 
@@ -372,47 +424,31 @@ def _lean(entry: Entry) -> dict[str, Any]:
 
 @cache
 def _read_host(file: Path, _mtime: int) -> Host:
-    data = _load(file)
-    try:
-        host = Host(name=file.stem, **_deep(Host, data, "versions"))
-        _check(host.versions, str)
-        return host
-    except TypeError as error:
-        raise ProjectError(f"{file}: {error}") from None
+    return make(Host, _deep(Host, load(file), "versions", str), name=file.stem)
 
 
-def _entry(data: Mapping[str, Any]) -> Entry:
-    found = Entry(**_deep(Entry, data, "counts"))
-    _check(found.counts, int)
+def _entry(data: object) -> Entry:
+    if not isinstance(data, Mapping):
+        raise RecordError(1, f"{data!r} is not a mapping")
+    found = make(Entry, _deep(Entry, {"code": "", **data}, "counts", int))
     return replace(found, counts={what.removesuffix("s"): number for what, number in found.counts.items()})
 
 
-def _check(mapping: Mapping[str, Any], kind: type) -> None:
-    """See that a mapping holds nothing else than this.
-
-    Raises:
-        TypeError: it does, which may be a name that is not known.
-    """
-    for name, value in mapping.items():
-        if not isinstance(value, kind):
-            raise TypeError(f"{name}: {value!r} is not understood")
-
-
 @cache
-def _read_page(file: Path, _mtime: int) -> dict[str, Any]:
-    data = _load(file)
-    try:
-        entries = [_entry(block) for block in data["blocks"]]
-        return {"device": data["device"], "files": data["files"], "entries": {entry.key: entry for entry in entries}}
-    except (KeyError, TypeError) as error:
-        raise ProjectError(f"{file}: {error}") from None
+def _read_page(file: Path, _mtime: int) -> Mapping[str, Any]:
+    data = load(file)
+    blocks = data.pop("blocks", None)
+    if not isinstance(blocks, list):
+        raise RecordError(1, "blocks: is not a list")
+    entries = [_entry(block) for block in blocks]
+    if odd := next((entry for entry in entries if entry.outcome not in (RAN, RAISED, FAILED, NOT_RUN)), None):
+        raise RecordError(1, f"outcome: {odd.outcome!r} is none of {', '.join((RAN, RAISED, FAILED, NOT_RUN))}")
+    return {**asdict(make(_About, data)), "entries": {entry.key: entry for entry in entries}}
 
 
-def _load(file: Path) -> dict[str, Any]:
-    try:
-        data = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)  # noqa: S506  (a safe loader)
-    except (OSError, yaml.YAMLError) as error:
-        raise ProjectError(f"{file}: {error}") from None
-    if not isinstance(data, dict):
-        raise ProjectError(f"{file}: is not a mapping")
-    return data
+@dataclass(frozen=True)
+class _About:
+    """What the file of a page says besides its blocks."""
+
+    device: str
+    files: Mapping[str, str | None]

@@ -13,7 +13,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from livepages.execute import ERR, Failure, Outcome, Raised, Run, count, judge
+from livepages.execute import ERR, Failure, Outcome, Raised, Run, count, judge, shortened
 from livepages.records import Entry, Seen, differ, entry
 from livepages.source import Block, Page
 from livepages.worker import Runtime
@@ -162,17 +162,17 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
         return _pending(block)
     if outcome.skipped:
         return _not_run(block, outcome.skipped, _newest(context.seen))
-    parts = []
+    parts, shown = [], shortened(outcome)
     if options.html:
         parts.append(outcome.stdout)
     elif options.result != "markdown":
-        parts += [_text(stream, text, block) for stream, text in outcome.output if text.strip()]
-    if outcome.raised:
-        parts.append(_raised(outcome.raised))
+        parts += [_text(stream, text, block) for stream, text in shown.output if text.strip()]
+    if shown.raised:
+        parts.append(_raised(shown.raised))
     alt = html.escape(options.alt)
     parts += [
         f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>'
-        for svg in _own_ids(block, outcome)
+        for svg in _own_ids(block, shown)
     ]
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""

@@ -13,7 +13,7 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 from markdown.util import AMP_SUBSTITUTE, HTML_PLACEHOLDER_RE
 
-from livepages.source import Inventory, Page, PageNames, Use
+from livepages.source import MARKDOWN, Inventory, Page, PageNames, Use
 
 _BLOCK = re.compile(r'(<div class="(?:language-\w+ )?highlight".*?<code>)(.*?)(</code>.*)', re.DOTALL)
 _PIECE = re.compile(r"<(?P<tag>\w+)[^>]*>|</\w+>|&#?\w+;|[^<&]+|&")
@@ -38,7 +38,7 @@ class Hints(Treeprocessor):
             to = urlsplit(link.get("href", ""))
             if link.get("class") == "headerlink" and "title" in link.attrib:
                 link.set("aria-label", link.attrib.pop("title"))
-            elif not to.scheme and to.path.endswith(".md"):
+            elif not to.scheme and to.path.endswith(MARKDOWN):
                 link.set("data-preview", "")
 
 

@@ -36,16 +36,36 @@ class Fence:
         return re.split(r"[\s{]", self.info, maxsplit=1)[0].lower().lstrip(".")
 
 
+class _Snippets(SnippetPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
+    """As of pymdownx, which leaves out a file that is included in itself; here that is an error."""
+
+    @property
+    def seen(self) -> set[str]:
+        """The files that are being included, each inside the one before."""
+        return self._seen
+
+    @seen.setter
+    def seen(self, files: set[str]) -> None:
+        self._seen = _Stack(files)
+
+
+class _Stack(set[str]):
+    def __contains__(self, file: object) -> bool:
+        if super().__contains__(file):
+            raise ValueError(f"{file} includes itself, directly or through a file that it includes")
+        return False
+
+
 def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
     """The lines after includes, each with its line number (from 1) in the page."""
-    preprocessor: SnippetPreprocessor | None = None
+    preprocessor: _Snippets | None = None
     for number, directive in _directives(lines):
         if "8<-" not in directive[0]:
             yield directive[0], number
             continue
         if preprocessor is None:
             extension = SnippetExtension(base_path=[str(snippets)], check_paths=True, dedent_subsections=True)
-            preprocessor = SnippetPreprocessor(extension.getConfigs(), Markdown())
+            preprocessor = _Snippets(extension.getConfigs(), Markdown())
         try:
             for line in preprocessor.run(directive):
                 yield line, number

@@ -165,14 +165,19 @@ def read_page(path: Path, project: Project) -> Page:
     """The page in a Markdown file of a project.
 
     Raises:
-        PageError: the page is not UTF-8, an include or the front matter cannot be read, or a fence cannot be taken.
+        PageError: there is no such file, it is not UTF-8, an include or the front matter cannot be read, or a fence
+            cannot be taken.
     """
     name = project.name(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        data = path.read_bytes()
+    except OSError as error:
+        raise PageError(name, 1, f"the page cannot be read: {error.strerror}") from None
+    try:
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise PageError(name, line, f"the page is not UTF-8: {error.reason}") from None
+        line = data[: error.start].count(b"\n") + 1
+        raise PageError(name, line, f"the page is not UTF-8: {error.reason}; save it as UTF-8") from None
     return parse(text, path, project)
 
 
@@ -214,12 +219,15 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
     python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
     digest = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     start = 1
+    ids: dict[str, int] = {}
     for index, raw in enumerate(_extract(lines, origin, fences, python)):
         fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
         try:
             options = parse_options(fence.info)
         except ValueError as error:
             raise LineError(line, str(error)) from None
+        if options.id and ids.setdefault(options.id, line) != line:
+            raise LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}")
         if options.exec:
             digest = _digest(digest, raw.code, options.needs)
         yield Block(

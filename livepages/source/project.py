@@ -4,6 +4,7 @@ Settings stand in ``pyproject.toml``::
 
     [tool.livepages]
     docs = "docs"             # the pages
+    mkdocs = "mkdocs.yml"     # the site's configuration; need not be there
     snippets = "snippets"     # modules that pages include and import
     inventories = "inventories"  # where the reference of libraries is; need not be there
     records = "records"       # what hosts saw
@@ -14,6 +15,8 @@ Settings stand in ``pyproject.toml``::
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
 """
 
+import math
+import os.path
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,9 +25,15 @@ from pathlib import Path
 from livepages.source.suggestions import closest
 from livepages.worker import Runtime, find_runtime, runtimes
 
+MARKDOWN = (".md", ".markdown", ".mdown", ".mkdn", ".mkd")  # the endings of pages, as MkDocs has them
+
 
 class ProjectError(Exception):
     """The project's settings cannot be used; the message names the file."""
+
+
+class NoProjectError(ProjectError):
+    """There is no project."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,7 @@ class Project:
 
     root: Path
     docs: Path
+    mkdocs: Path
     snippets: Path
     inventories: Path
     records: Path
@@ -46,10 +56,16 @@ class Project:
         """The folder for everything that may be deleted at any time."""
         return self.root / ".cache" / "livepages"
 
-    def page_paths(self) -> list[Path]:
-        """Every page of the site, in a fixed order; what begins with a dot belongs to other programs."""
-        files = (file.relative_to(self.docs) for file in self.docs.rglob("*.md") if file.is_file())
-        return sorted(self.docs / file for file in files if not any(part.startswith(".") for part in file.parts))
+    def own(self, path: Path) -> Path:
+        """The path by which this project knows a file that it holds, however the file was reached.
+
+        Links inside the project are left as they are: a page that is one is a page of its own.
+        """
+        path = Path(os.path.abspath(path))
+        for folder in path.parents:
+            if folder.resolve() == self.root:
+                return self.root / path.relative_to(folder)
+        return path
 
     def name(self, path: Path) -> str:
         """A path as messages show it: relative to the root where it lies below it."""
@@ -60,58 +76,66 @@ def find_project(start: Path) -> Project:
     """The project that `start` (a file or folder) lies in.
 
     Raises:
-        ProjectError: no ``pyproject.toml`` at or above `start` has a ``[tool.livepages]`` table, or the table
-            holds a name or a value that is not understood.
+        NoProjectError: no ``pyproject.toml`` at or above `start` has a ``[tool.livepages]`` table.
+        ProjectError: the file is not TOML, or the table holds a name or a value that cannot be used.
     """
-    start = start.resolve()
+    start = Path(os.path.abspath(start))  # not resolved: pages may be links to files outside
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
         if file.is_file():
             try:
-                table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("livepages")
-            except tomllib.TOMLDecodeError as error:
+                tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool")
+            except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
                 raise ProjectError(f"{file}: {error}") from None
+            table = tool.get("livepages") if isinstance(tool, dict) else None
             if table is not None:
-                return _project(folder, table, file)
-    raise ProjectError(f"{start}: no pyproject.toml with a [tool.livepages] table here or above")
+                return _project(folder.resolve(), table, file)
+    raise NoProjectError(f"{start}: no pyproject.toml with a [tool.livepages] table here or above")
 
 
-def _project(root: Path, table: dict[str, object], file: Path) -> Project:
-    kinds: dict[str, type | tuple[type, ...]] = {
-        "docs": str,
-        "snippets": str,
-        "inventories": str,
-        "records": str,
-        "reference": str,
-        "timeout": (int, float),
-        "runtime": str,
-    }
+_PATHS = {
+    "docs": "docs",
+    "mkdocs": "mkdocs.yml",
+    "snippets": "snippets",
+    "inventories": "inventories",
+    "records": "records",
+}
+_KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
+    **dict.fromkeys(_PATHS, ("a path, as text", str)),
+    "reference": ("text", str),
+    "timeout": ("a number of seconds above 0", (int, float)),
+    "runtime": ("the name of a runtime", str),
+}
+
+
+def _project(root: Path, table: object, file: Path) -> Project:
+    if not isinstance(table, dict):
+        raise ProjectError(f"{file}: tool.livepages = {table!r} is not a table; write [tool.livepages]")
     try:
         runtime = find_runtime(str(table.get("runtime", "python")))
     except ValueError as error:
         raise ProjectError(f"{file}: [tool.livepages] runtime: {error}") from None
-    kinds[runtime.name] = dict
+    kinds = {**_KINDS, runtime.name: ("a table", dict)}
     for name, value in table.items():
         if name in runtimes() and name != runtime.name:
             raise ProjectError(
                 f'{file}: [tool.livepages.{name}] is read where runtime = "{name}"; it is "{runtime.name}"'
             )
         if name not in kinds:
+            known = ", ".join(kinds)
             raise ProjectError(
-                f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {', '.join(kinds)}"
+                f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {known}"
             )
-        if not isinstance(value, kinds[name]) or isinstance(value, bool):
-            raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not of the right kind")
-    if not 0 < float(table.get("timeout", 1)) < float("inf"):  # type: ignore[arg-type]
-        raise ProjectError(f"{file}: [tool.livepages] timeout = {table['timeout']!r} is not a number of seconds")
+        wanted, kind = kinds[name]
+        right = isinstance(value, kind) and not isinstance(value, bool)
+        if not right or (name == "timeout" and not 0 < value < math.inf):
+            raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not {wanted}")
+    paths = {name: root / str(table.get(name, usual)) for name, usual in _PATHS.items()}
+    for name in ("docs", "mkdocs", "snippets", "inventories"):
+        there = paths[name].is_file() if name == "mkdocs" else paths[name].is_dir()
+        if not there and (name in table or name == "docs"):
+            meant = closest(paths[name].name, (path.name for path in root.iterdir()))
+            raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
     rest = {name: value for name, value in table.items() if name in ("reference", "timeout")}
-    return Project(
-        root=root,
-        docs=root / str(table.get("docs", "docs")),
-        snippets=root / str(table.get("snippets", "snippets")),
-        inventories=root / str(table.get("inventories", "inventories")),
-        records=root / str(table.get("records", "records")),
-        runtime=runtime,
-        options=table.get(runtime.name, {}),  # type: ignore[arg-type]
-        **rest,  # type: ignore[arg-type]
-    )
+    options = table.get(runtime.name, {})
+    return Project(root=root, **paths, **rest, runtime=runtime, options=options)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def start(file: Path) -> bool:
         return False
     stubs = Path(__file__).parent.with_name("exercises.py")
     if not stubs.exists():
-        sys.exit(f"{file} does not exist. Download practice.py from the page of all exercises, and name it here.")
+        sys.exit(f"{file} does not exist. Download live-practice.py from the page of all exercises, and name it here.")
     text = re.sub(r"# --8<-- .*\n\n*", "", stubs.read_text(encoding="utf-8")).partition('"""\n\n')[2]
     text = HEAD + "\n" + re.sub(r"(?m)^import jax$", "import jax.numpy as jnp", text, count=1)
     file.write_text(re.sub(r"\n{3,}", "\n\n\n", text).rstrip("\n") + "\n", encoding="utf-8")

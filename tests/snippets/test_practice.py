@@ -39,12 +39,12 @@ def downloaded(engine: Engine, name: str) -> str:
     """The script of a page, as readers get it."""
     (page,), _ = engine.read([FOLDER / f"{name}.md"])
     run = (engine.kept([page]) or engine.run([page]))[page.path]
-    return programs(page, run, PROJECT, "", str)["py"]
+    return programs(page, run, PROJECT, "", str)["script"]
 
 
 @pytest.fixture(scope="module")
 def script(engine: Engine) -> str:
-    """`practice.py`, as readers get it."""
+    """`live-practice.py`, as readers get it."""
     return downloaded(engine, "practice")
 
 
@@ -173,7 +173,7 @@ def test_an_error_of_a_callback_is_reported_without_its_frames() -> None:
 
 
 def test_stubs_score_nothing(script: str, reader: Reader) -> None:
-    status, out, err = reader.run("practice.py", script, absent=["livepages"])
+    status, out, err = reader.run("live-practice.py", script, absent=["livepages"])
     assert status == 0, out + err
     assert out == "0 of 46 right, 46 not written yet; the next one is standardize\n"
 
@@ -181,7 +181,7 @@ def test_stubs_score_nothing(script: str, reader: Reader) -> None:
 def test_solutions_score_everything(script: str, pages: dict[str, Page], reader: Reader) -> None:
     known = {name: code for page in pages.values() for name, code in stubs(page).items()}
     written = {name: codes[0] for name, codes in answers(pages, "solution").items()}
-    status, out, err = reader.run("practice.py", filled(script, known, written), absent=["livepages"])
+    status, out, err = reader.run("live-practice.py", filled(script, known, written), absent=["livepages"])
     assert status == 0 and out.splitlines() == [*(f"{name}: right" for name in known), "46 of 46 right"], out + err
 
 

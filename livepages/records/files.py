@@ -1,0 +1,95 @@
+"""The files of records: read with every value checked, as people edit them, and replaced as a whole."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin
+
+import yaml
+
+from livepages.source import ProjectError
+
+Made = TypeVar("Made")
+
+
+class RecordError(Exception):
+    """A record that cannot be read."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line, self.message = line, message
+
+
+def load(file: Path) -> dict[str, Any]:
+    """The mapping in a file.
+
+    Raises:
+        RecordError: there is none.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(1, str(error)) from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            raise RecordError(number, "a merge has left both its versions here")
+    try:
+        data = yaml.load(text, yaml.CSafeLoader)  # noqa: S506  (a safe loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise RecordError(mark.line + 1 if mark else 1, getattr(error, "problem", "") or str(error)) from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise RecordError(1, str(error)) from None
+    if not isinstance(data, dict):
+        raise RecordError(1, "is not a mapping")
+    return data
+
+
+def make(kind: type[Made], values: object, **more: object) -> Made:
+    """An object of a data class, from values by the names of its fields.
+
+    Raises:
+        RecordError: a value is missing, or is not of the kind of its field.
+    """
+    if not isinstance(values, Mapping):
+        raise RecordError(1, f"{values!r} is not a mapping")
+    values = {**values, **more}
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name in values and not _fits(values[field.name], field.type):
+            raise RecordError(1, f"{field.name}: {values[field.name]!r} is of another kind than it should be")
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise RecordError(1, str(error).partition(" ")[2]) from None
+
+
+def _fits(value: object, kind: Any) -> bool:
+    if (get_origin(kind) or kind) is Mapping:
+        _, inner = get_args(kind)
+        return isinstance(value, dict) and all(_fits(held, inner) for held in value.values())
+    return isinstance(value, (int, float) if kind is float else kind)
+
+
+def write(file: Path, text: str) -> bool:
+    """Put text into a file, if it holds another; whoever reads it sees the old text or the new one, whole.
+
+    Returns:
+        whether the file changed.
+
+    Raises:
+        ProjectError: the file cannot be written; then it is as it was.
+    """
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        if file.is_file() and file.read_text(encoding="utf-8", errors="replace") == text:
+            return False
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            new.write_text(text, encoding="utf-8", newline="\n")
+            os.replace(new, file)
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise ProjectError(f"{file}: cannot be written: {error.strerror}") from None
+    return True
