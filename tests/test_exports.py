@@ -19,6 +19,7 @@ from livepages.execute import Run
 from livepages.export import publish
 from livepages.export.download import indented
 from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
+from livepages.export.html_form import as_markdown
 from livepages.export.pieces import apart, pieces, summary
 from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
@@ -359,6 +360,34 @@ def test_markdown_holds_text_and_outputs(book: Book) -> None:
     assert forms["index.md"].partition("\n*Every output")[0] == PLAIN
     assert "See [the page](part/page/index.md#end)." in forms["home"]
     assert forms["llms-full.txt"].startswith("# Welcome\n") and "# Page\n" in forms["llms-full.txt"]
+
+
+@pytest.mark.parametrize(
+    ("html", "wanted"),
+    [
+        ("<p>One <b>two</b>\n three.</p><p>Four</p>", "One **two** three.\n\nFour"),
+        ("<h3 id='a'>A &lt; B<a class='headerlink' href='#a'>¶</a></h3>", "**A \\< B**"),
+        ("<b>NumPy</b><code>np.<wbr>ones</code><samp>[1.]</samp>", "**NumPy** `np.ones` `[1.]`"),
+        ("<pre><code><span>x</span> = 1\ny = 2\n</code></pre>", "```text\nx = 1\ny = 2\n```"),
+        ("<ul><li>a<li>b</ul>", "- a\n\n- b"),
+        ("<a href='https://e.org'>away</a>, <a href='#here'>here</a>", "[away](https://e.org), here"),
+        ("<script>x</script><svg><text>y</text></svg><i aria-hidden=true>●</i><b></b><div hidden>z</div>", ""),
+        (
+            "<table><thead><tr><th>a</th><th>b</th></tr></thead>"
+            "<tr><td>1 | 2</td><td><p>x</p><pre>y\n  z</pre></td></tr><tr><td>3</table>",
+            "| a | b |\n| --- | --- |\n| 1 \\| 2 | x<br>`y`<br>`  z` |\n| 3 |  |",
+        ),
+        ("</p></td></table><td>loose", "loose"),
+    ],
+)
+def test_html_becomes_text_code_and_tables(html: str, wanted: str) -> None:
+    assert as_markdown(html) == wanted
+
+
+def test_markdown_holds_no_html_of_blocks(book: Book) -> None:
+    table = "print('<table><tr><th>a</th></tr><tr><td>1</td></tr></table>')"
+    text = book.blocks(f'python html="on"\n{table}', 'python html="on" source="none"\nprint("<div></div>")')["index.md"]
+    assert "```\n\n| a |\n| --- |\n| 1 |\n\n*Every output" in text
 
 
 def test_cells_do_not_go_on_in_a_list(book: Book) -> None:

@@ -236,7 +236,7 @@ def test_what_needs_a_device_that_no_host_has_shown_is_listed(
     monkeypatch.chdir(site.root)
     page, run = site.run("print(1)", MANY)
     status_, said = command(capsys, "check")
-    line = "docs/page.md:7: no host has recorded this block, which runs only where there is what it needs\n"
+    line = "docs/page.md:7: runs only on some hosts, and none of them has recorded it\n"
     assert status_ == 0 and line in said
     record(site.project, "cpu", [(page, run)])
     assert line in command(capsys, "check")[1]
@@ -269,9 +269,9 @@ def test_an_outcome_must_equal_the_record_of_its_kind_or_else_any(recorded: tupl
     for device in ("cpu", "NVIDIA H200"):
         assert (
             told(device)
-            == f"on cpu (cpu, jax {installed('jax')}) it was another; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
+            == f"the record of cpu (cpu, jax {installed('jax')}) differs; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
         )
-    rename(site, "old", jax="0.4.1")  # there it was another
+    rename(site, "old", jax="0.4.1")  # there it differed
     record(site.project, "cpu", [(page, run)])  # and here this one
     assert told("cpu") == told("NVIDIA H200") == ""
 
@@ -288,10 +288,10 @@ def test_the_command_line_records_checks_and_compares(
     monkeypatch.chdir(site.root)
     path = site.write("docs/page.md", "# T\n\n```python\nprint(1.5)\n```\n\nWords.\n\n```python\nprint('a')\n```\n")
     assert command(capsys, "record", "--host", "cpu")[0] == 0
-    assert "2 of 2 on 1 host" in (site.root / "records/status.svg").read_text()
+    assert "2 of 2 on cpu, 1 version" in (site.root / "records/status.svg").read_text()
     assert command(capsys, "check") == (
         0,
-        "1 page, 2 Python blocks, 0 of them not run\ncpu: 0 blocks not recorded as they are now\n",
+        "1 page, 2 Python blocks, 0 of them not run\ncpu: 0 blocks without an up-to-date record\n",
     )
     assert command(capsys, "record", "--host", "cpu")[1].endswith("1 page: 0 files of records changed\n")
     assert command(capsys, "record", "--host", "new", "--into", "elsewhere")[0] == 0
@@ -307,7 +307,7 @@ def test_the_command_line_records_checks_and_compares(
     site.write("records/cpu/gone.yml", told.read_text())
     status_, said = command(capsys, "check")
     assert status_ == 1
-    assert "docs/page.md:9: block of line 9: not recorded on cpu" in said
+    assert "docs/page.md:9: block of line 9: has no up-to-date record on cpu" in said
     assert "records/cpu/gone.yml:1: is the record of no page" in said
     with pytest.raises(SystemExit) as ended:
         main(["compare", "cpu", "nowhere"])
@@ -345,7 +345,7 @@ def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: py
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "docs")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
-        ["*docs/page.md:7: block of line 7: the output is not the one on record*", "*-sung*", "*+said*"]
+        ["*docs/page.md:7: block of line 7: the output differs from the record*", "*-sung*", "*+said*"]
     )
 
 
@@ -358,11 +358,11 @@ def shown(site: Site, page: Page, run: Run) -> str:
 
 def test_a_block_names_the_hosts_that_have_run_it_and_after_an_edit_none(recorded: tuple[Site, Page, Run]) -> None:
     site, page, run = recorded
-    assert shown(site, page, run).count("<summary>ran · 1 host</summary>") == 3
-    assert f"verified: cpu, jax {installed('jax')} (2" in shown(site, page, run)
+    assert shown(site, page, run).count("<summary>details</summary>") == 3
+    assert shown(site, page, run).count(f"Last recorded: cpu, jax {installed('jax')}, on 2") == 3
     edited, again = site.run(BLOCKS[0], BLOCKS[1] + " ", BLOCKS[2])
-    assert shown(site, edited, again).count("ran · 1 host") == 1
-    assert shown(site, edited, again).count("<summary>ran</summary>") == 2
+    assert shown(site, edited, again).count("Last recorded: ") == 1
+    assert shown(site, edited, again).count("<summary>details</summary>") == 3
 
 
 def test_what_other_hosts_gave_is_shown_where_it_differs(recorded: tuple[Site, Page, Run]) -> None:
@@ -394,7 +394,7 @@ def test_what_cannot_run_here_is_shown_from_the_newest_record_and_said_so(site: 
     file.write_text(yaml.safe_dump({**told, "device": "NVIDIA H200"}))
     rename(site, "gpus", device="NVIDIA H200", jax="0.11.2", day="2026-11-20")
     text = shown(site, page, run)
-    assert "On gpus (NVIDIA H200, jax 0.11.2) on 2026-11-20 it gave:" in text and "many\nmore" in text
+    assert "This output was recorded on NVIDIA H200, jax 0.11.2, on 2026-11-20:" in text and "many\nmore" in text
 
 
 def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run]) -> None:
@@ -410,7 +410,7 @@ def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run
 
     text = told(page)
     assert "Built." in text and "| host | cpu | old |" in text
-    assert "| blocks on record as they are now | 3 of 3 | 3 of 3 |" in text
+    assert "| blocks with an up-to-date record | 3 of 3 | 3 of 3 |" in text
     assert (
         '| [Page](page.md) | <span class="live-good">3 of 3</span> | <span class="live-good">3 of 3</span>, 1 differs |'
         in text

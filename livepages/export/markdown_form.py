@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from livepages.execute import Outcome, Run, shortened
+from livepages.export.html_form import as_markdown
 from livepages.export.pieces import Code, fenced
 from livepages.source import Block, Page
 from livepages.worker import Runtime
@@ -27,7 +28,7 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[str | Code]) -
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
     if run.outcomes:
         device = f" on {run.device}" if run.device else ""
-        parts.append(f"*Every output on this page was produced by the code above it: {runtime.words}{device}.*")
+        parts.append(f"*Every output on this page was produced by the code above it, with {runtime.words}{device}.*")
     return "\n\n".join(parts) + "\n"
 
 
@@ -44,7 +45,10 @@ def _shown(block: Block, outcome: Outcome | None) -> list[str]:
         return [*parts, f"*Not run here: {outcome.skipped}*"]
     shown = shortened(outcome)
     text = "".join(text for _, text in shown.output)
-    if options.result == "markdown" and text.strip():
+    if options.html:
+        parts += filter(None, [as_markdown(outcome.stdout)])
+        text = ""
+    elif options.result == "markdown" and text.strip():
         parts.append("".join(text for _, text in outcome.output).strip("\n"))
         text = ""
     if shown.raised:

@@ -36,25 +36,23 @@ def main(arguments: list[str] | None = None) -> None:
         help="Markdown files to run now, changed or not; all stale ones if none",
     )
     run.add_argument("--all", action="store_true", help="run every page, changed or not")
-    run.add_argument("-v", "--verbose", action="store_true", help="print what every block gave")
+    run.add_argument("-v", "--verbose", action="store_true", help="print the output of every block")
     run.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
     run.set_defaults(act=_run)
 
     check = commands.add_parser(
         "check",
-        help="read every page, run nothing: list what cannot be read, what is not run, and what records do not hold",
+        help="read every page and run nothing; list what cannot be read, what is not run, and what is not recorded",
     )
     check.set_defaults(act=_check)
 
-    record = commands.add_parser("record", help="run every page, and write down what this host saw")
+    record = commands.add_parser("record", help="run every page, and record the outputs of this host")
     record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
     record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
     record.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
     record.set_defaults(act=_record)
 
-    compare = commands.add_parser(
-        "compare", help="list the blocks that gave something else on one host than on another"
-    )
+    compare = commands.add_parser("compare", help="list the blocks whose output differs between two hosts")
     compare.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
     compare.add_argument("new", metavar="HOST", help="the other")
     compare.set_defaults(act=_compare)
@@ -68,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     export.set_defaults(act=_export)
 
-    clean = commands.add_parser("clean", help="delete what earlier runs left: outcomes and compiled programs")
+    clean = commands.add_parser("clean", help="delete the cached results and compiled programs of earlier runs")
     clean.set_defaults(act=_clean)
 
     options = parser.parse_args(arguments)
@@ -122,14 +120,20 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     records = Records(project)
     failed += records.problems(pages)
     for block in records.unrecorded(pages):
-        print(
-            f"{block.page}:{block.line}: no host has recorded this block, which runs only where there is what it needs"
-        )
+        print(f"{block.page}:{block.line}: runs only on some hosts, and none of them has recorded it")
     for host, stale in records.stale(pages).items():
         first = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
-        print(f"{host}: {count(len(stale), 'block')} not recorded as they are now{first}")
+        print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{first}")
         if host == project.reference:
-            failed += [Failure(block.page, block.line, block.line, f"not recorded on {host}") for block in stale]
+            failed += [
+                Failure(
+                    block.page,
+                    block.line,
+                    block.line,
+                    f"has no up-to-date record on {host}; run `livepages record --host {host}`",
+                )
+                for block in stale
+            ]
     message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
     failed += [
         Failure(project.name(file), 1, 0, message)

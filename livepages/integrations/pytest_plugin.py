@@ -183,7 +183,7 @@ class BlockItem(TestBlock):
             raise BlockError("\n".join(map(str, unread)))
         seen = runs.records.seen(self.page)[block.index]
         if told := mismatch(block, outcome, run.device, seen, self.project.runtime):
-            message = "the output is not the one on record; `livepages record` would write this one down"
+            message = "the output differs from the record; if it is right, record it with `livepages record`"
             raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:

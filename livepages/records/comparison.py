@@ -1,4 +1,4 @@
-"""Two hosts compared: the blocks of the same code that gave something else on one than on the other."""
+"""Two hosts compared: the blocks whose code is the same and whose output differs."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Place = tuple[Page, Block]
 
 @dataclass(frozen=True)
 class Comparison:
-    """The blocks of the same code that two hosts ran, and those that gave something else on one than on the other."""
+    """The blocks of the same code that two hosts ran, and those of them whose output differs."""
 
     old: Host
     new: Host

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Protocol
 
 TOLERANCE = 1e-5  # of a number, relative to itself: what sums in another order leave of float32
-# What a small number of an array may differ by for the sake of the largest beside it, as a part of the tolerance: with
-# the usual one, four roundings of float32, which is what is left where numbers of that size cancel. Numbers in a
-# sentence have nothing to do with each other.
+# How much of that an array's small numbers may differ by for the sake of its largest: as a part of the tolerance. Where
+# large numbers cancel, their rounding is left; with the usual tolerance this is four times that of float32. Numbers in
+# a sentence have nothing to do with each other, so there each is compared by itself.
 BESIDE = 0.05
 NUMBERS, WHOLE_NUMBERS = "numbers", "whole numbers"
 
@@ -124,7 +124,7 @@ def _texts(old: str, new: str, tolerance: float, diff: str, meaningless: Pattern
 
 
 def _tokens(text: str, meaningless: Patterns) -> Iterator[tuple[str, float]]:
-    """The words, signs and numbers of a text; with those in brackets, the largest floating-point number there, by line.
+    """The words, signs and numbers of a text; those in brackets with the largest floating-point number of their line.
 
     White space is none of them: columns move when a number gets another digit.
     """

@@ -245,7 +245,7 @@ def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen], 
         difference = differ(other.entry, here, block.options.tolerance, block.options.volatile, runtime.meaningless)
         if difference is None:
             return ""
-        told.append(f"on {other.host.name} ({other.host.label}) it was another; {difference}")
+        told.append(f"the record of {other.host.name} ({other.host.label}) differs; {difference}")
     return "\n".join(told)
 
 

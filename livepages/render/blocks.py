@@ -213,15 +213,13 @@ def _raised(raised: Raised) -> str:
 
 
 def _small_print(outcome: Outcome, context: _Context) -> str:
-    verified = [other for other in context.seen if other.entry.good]
-    hosts = f" · {count(len(verified), 'host')}" if verified else ""
-    where = "; ".join(f"{_label(other)} ({other.host.day})" for other in verified)
+    recorded = "; ".join(f"{_label(other)}, on {other.host.day}" for other in context.seen if other.entry.good)
     ran_on = ", ".join(filter(None, [context.runtime.words, context.device]))
     return (
-        f'<details class="live-small" data-search-exclude><summary>ran{hosts}</summary><span>'
-        f"<span data-live-volatile>{_time(outcome.seconds)}</span>{_counts(outcome)}; {html.escape(ran_on)}; "
-        + (f"verified: {html.escape(where)}; " if verified else "")
-        + f'<a href="#{html.escape(context.anchor)}">link to this block</a></span></details>'
+        '<details class="live-small" data-search-exclude><summary>details</summary><span>Took '
+        f"<span data-live-volatile>{_time(outcome.seconds)}</span>{_counts(outcome)}; {html.escape(ran_on)}. "
+        + (f"Last recorded: {html.escape(recorded)}. " if recorded else "")
+        + f'<a href="#{html.escape(context.anchor)}">Link to this block</a></span></details>'
     )
 
 
@@ -238,7 +236,7 @@ def _label(seen: Seen) -> str:
 
 
 def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
-    """What other hosts gave, one open at a time: where it differs from this one, or where time is the point."""
+    """The outputs of other hosts, one open at a time: where they differ from this one, or where time is the point."""
     options, here = block.options, entry(block, outcome)
     if options.html or options.result == "markdown":
         return ""
@@ -265,7 +263,7 @@ def _not_run(block: Block, why: str, recorded: Seen | None = None) -> str:
     said = f"Not run here: {why}"
     body = ""
     if recorded:
-        said += f". On {recorded.host.name} ({_label(recorded)}) on {recorded.host.day} it gave:"
+        said += f". This output was recorded on {_label(recorded)}, on {recorded.host.day}:"
         body = _folded("live-stdout", html.escape(recorded.entry.text))
     return f'<div class="live-result" {_marker(block)}><p class="live-note">{html.escape(said)}</p>{body}</div>'
 
@@ -304,5 +302,5 @@ def _own_ids(block: Block, outcome: Outcome) -> list[str]:
 def stamp(run: Run, versions: str) -> str:
     """The line that says on what a page ran, as HTML."""
     device = f" on {html.escape(run.device)}" if run.device else ""
-    text = f"Every output on this page was produced by the code above it: {html.escape(versions)}{device}."
+    text = f"Every output on this page was produced by the code above it, with {html.escape(versions)}{device}."
     return f'<p class="live-stamp" data-search-exclude>{text}</p>'

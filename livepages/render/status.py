@@ -50,8 +50,8 @@ class _Status:
     def lines(self) -> list[str]:
         """The sections of the page."""
         if not self._hosts:
-            return ["Nothing is on record."]
-        found = ["## Hosts", "", *self._host_table(), "", "## Pages", "", *self._page_table(), ""]
+            return ["No host has been recorded yet."]
+        found = ["## Recorded hosts", "", *self._host_table(), "", "## Pages", "", *self._page_table(), ""]
         for other in self._others:
             found += self._differences(other)
         return [*found, "## Slowest blocks", "", *self._slowest(), ""]
@@ -69,9 +69,9 @@ class _Status:
             rows["Python"].append(host.python)
             rows["recorded on"].append(host.day)
             rows["commit"].append(f"`{host.commit}`" if host.commit else "")
-            rows["blocks on record as they are now"].append(f"{sum(e.good for e in entries)} of {total}")
-            rows["blocks that could not run there"].append(f"{sum(e.outcome == NOT_RUN for e in entries)}")
-            rows["blocks that gave something else"].append(f"{len(other.differing)}" if other else "")
+            rows["blocks with an up-to-date record"].append(f"{sum(e.good for e in entries)} of {total}")
+            rows["blocks that did not run"].append(f"{sum(e.outcome == NOT_RUN for e in entries)}")
+            rows["blocks whose output differs"].append(f"{len(other.differing)}" if other else "")
         names = " | ".join(host.name for host in self._hosts)
         table = [f"| host | {names} |", "|---" * (len(self._hosts) + 1) + "|"]
         return table + [f"| {what} | {' | '.join(cells)} |" for what, cells in rows.items()]
@@ -103,8 +103,8 @@ class _Status:
     def _differences(self, other: Comparison) -> list[str]:
         if not other.differing:
             return []
-        title = f"What differs on {other.new.name}"
-        reference = f"Compared with {other.old.name}: {other.new.label} against {other.old.label}."
+        title = f"Differences on {other.new.name}"
+        reference = f"Blocks whose output on {other.new.label} differs from that on {other.old.label}, by what differs."
         found = [f"## {title}", "", reference, ""]
         for cause, places in other.causes.items():
             links = ", ".join(self._link(page, block) for (page, block), _ in places)
@@ -137,12 +137,16 @@ class _Status:
 
 
 def badge(project: Project, pages: Sequence[Page]) -> str:
-    """A small picture that says how many blocks are on record as they are now, as SVG."""
+    """A small picture that says how many blocks every host has an up-to-date record of, as SVG."""
     records = Records(project)
     stale = records.stale(pages)
     total = sum(len(page.program) for page in pages)
     worst = max((len(blocks) for blocks in stale.values()), default=total)
-    left, right = "blocks verified", f"{total - worst} of {total} on {count(len(records.hosts), 'host')}"
+    devices, releases = ({host.device for host in records.hosts}, {host.release for host in records.hosts})
+    left, right = "blocks checked", f"{total - worst} of {total}"
+    if records.hosts:
+        device = count(len(devices), "device") if len(devices) > 1 else records.hosts[0].device
+        right += f" on {device}, {count(len(releases), 'version')}"
     color = "#2e7d32" if not worst else "#b26a00"
     return _SVG.format(
         left=left, right=right, color=color, middle=7 * len(left) + 10, width=7 * (len(left) + len(right)) + 20
