@@ -294,7 +294,7 @@ def test_every_block_has_an_address_that_prose_and_earlier_sections_do_not_move(
     text = f"# T\n\n{block}\n## The `at` *part*\n\n{hidden}\n{block}\n```bash\n# no heading\n```\n\n{block}"
     html = show(text)
     assert re.findall(r'class="live-anchor" id="([^"]+)"', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
-    assert re.findall(r'<a href="#([^"]+)">link', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
+    assert re.findall(r'<a href="#([^"]+)">Link', html) == ["t.1", "the-at-part.1", "the-at-part.2"]
     moved = show(f"# T\n\nMore words.\n\n{block}\n{block}" + text.partition(block)[2])
     assert [anchor for anchor in re.findall(r'id="([^"]+\.\d)"', moved) if "part" in anchor] == [
         "the-at-part.1",
