@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 
-# --8<-- [start:model]
 def make_model() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(3, 4, kernel_size=3, padding=1),
@@ -21,9 +20,6 @@ def make_model() -> nn.Module:
         nn.Flatten(),
         nn.Linear(4 * 4 * 3, 5),
     )
-
-
-# --8<-- [end:model]
 
 
 def record() -> dict[str, Any]:
@@ -37,9 +33,7 @@ def record() -> dict[str, Any]:
         norm.weight.uniform_(0.5, 1.5)
         norm.bias.uniform_(-0.5, 0.5)
     images = torch.randn(4, 3, 8, 6)
-    # --8<-- [start:save]
     state = {name: value.tolist() for name, value in model.state_dict().items()}
-    # --8<-- [end:save]
     evaluated = model.eval()(images).tolist()
     trained = model.train()(images).tolist()
     return {
