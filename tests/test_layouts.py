@@ -80,8 +80,8 @@ def layout(site: Site) -> Site:
     site.write("config/other.yml", OTHER)
     for name in FILES:
         site.write(f"docs/{name}", page(name))
-    site.write("shared/three.md", page("linked/three.md") + "\n[first](../deep/one.markdown)\n")
-    (site.root / "docs/linked").symlink_to("../shared")
+    site.write("common/three.md", page("linked/three.md") + "\n[first](../deep/one.markdown)\n")
+    (site.root / "docs/linked").symlink_to("../common")
     (site.root / "docs/again.md").symlink_to("random.md")
     return site
 
