@@ -214,7 +214,7 @@ def test_the_command_line_runs_a_linked_page(
     layout: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(layout.root)
-    for name, status in (("docs/linked/three.md", 0), ("docs/absent.md", 2), ("shared/three.md", 2)):
+    for name, status in (("docs/linked/three.md", 0), ("docs/absent.md", 2), ("common/three.md", 2)):
         with pytest.raises(SystemExit) as ended:
             main(["run", "-v", name])
         said = capsys.readouterr()
