@@ -149,7 +149,7 @@ def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
 
 
 def _check_container(lines: tuple[str, ...], number: int, width: int, origin: list[int]) -> None:
-    """An indented fence must stand in something that is indented; elsewhere Markdown shows it as text."""
+    """Refuse an indented fence outside a list, tab or admonition, which Markdown shows as text."""
     start, indent = number, width
     if ">" in lines[number].partition("`")[0].partition("~")[0]:
         return

@@ -284,7 +284,7 @@ def _refuse_lookalikes(fence: Fence, line: int) -> None:
     if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
         raise LineError(line, f"write the fence as ```python, not ```{info}")
     if "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
-        raise LineError(line, 'options stand on the fence as name="value", without braces')
+        raise LineError(line, 'write options on the fence as name="value", without braces')
     if language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
         raise LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
 

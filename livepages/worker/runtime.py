@@ -36,7 +36,7 @@ class Runtime:
     """
 
     name: ClassVar[str] = "python"
-    distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide what it gives, the one it is named by first
+    distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
     environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
     process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set
     meaningless: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, and what stands for it
