@@ -301,3 +301,16 @@ def test_an_id_is_that_of_one_block(site: Site) -> None:
     page = site.write("docs/page.md", '```python id="a"\n```\n\n```python id="b"\n```\n\n```python id="a"\n```\n')
     _, (failure,) = site.engine.read([page])
     assert str(failure) == "docs/page.md:7: option id: 'a' is that of the block of line 1"
+
+
+def test_a_fresh_block_rests_on_no_other_and_no_other_on_it(site: Site) -> None:
+    before = site.page("a = 1", 'fresh="on"\nb = 1', "c = 1")
+    first = site.page("a = 2", 'fresh="on"\nb = 1', "c = 1")
+    fresh = site.page("a = 1", 'fresh="on"\nb = 2', "c = 1")
+
+    def kept(after: Page) -> list[bool]:
+        return [old.key == new.key for old, new in zip(before.blocks, after.blocks, strict=True)]
+
+    assert kept(first) == [False, True, False]
+    assert kept(fresh) == [True, False, True]
+    assert len({before.key, first.key, fresh.key}) == 3

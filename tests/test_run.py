@@ -629,3 +629,21 @@ def test_an_error_says_the_same_wherever_its_objects_lie(site: Site) -> None:
     assert run.outcomes[0].raised
     assert run.outcomes[0].raised.message == "no <object object at 0x…> here, and not 0xff"
     assert "0x7" not in run.outcomes[0].raised.traceback
+
+
+def test_a_fresh_block_has_a_namespace_of_its_own(site: Site) -> None:
+    outcomes = site.outcomes(
+        "import jax\nshared = 1",
+        'fresh="on" raises="NameError"\nprint(shared)',
+        'fresh="on"\nimport __main__\nshared = 3\nprint(__main__.shared, __name__)',
+        "print(shared)",
+    )
+    assert [outcome.stdout for outcome in outcomes] == ["", "", "3 __main__\n", "1\n"]
+
+
+@pytest.mark.parametrize("ending", ["", "\nraise ValueError"])
+def test_settings_that_a_fresh_block_changes_are_put_back(site: Site, ending: str) -> None:
+    raises = ' raises="ValueError"' if ending else ""
+    change = 'import jax\njax.config.update("jax_enable_x64", True)\nprint(jax.numpy.ones(1).dtype)'
+    outcomes = site.outcomes(f'fresh="on"{raises}\n{change}{ending}', "import jax\nprint(jax.numpy.ones(1).dtype)")
+    assert [outcome.stdout for outcome in outcomes] == ["float64\n", "float32\n"]

@@ -243,6 +243,7 @@ def _job(task: Task, folder: Path, project: Project) -> Job:
                 block.options.needs or page.settings.needs,
                 block.marks,
                 block.importorskip,
+                block.options.fresh,
             )
             for block in page.program[: task.count]
         ),

@@ -33,6 +33,7 @@ class Options:
     tolerance: float = 0.0
     needs: str = ""
     timeout: float = 0.0
+    fresh: bool = False
 
 
 _OPTION = re.compile(r"""([A-Za-z_][\w-]*)=("[^"]*"|'[^']*')(?:\s+|$)""")
@@ -74,7 +75,7 @@ def _value(option: str, value: str) -> object:
     if option not in Options.__dataclass_fields__:
         known = Options.__dataclass_fields__
         raise ValueError(f"unknown option {option!r}{closest(option, known)}; known are {', '.join(known)}")
-    if option in ("exec", "html", "volatile"):
+    if option in ("exec", "html", "volatile", "fresh"):
         if value.lower() not in _SWITCHES:
             raise refuse("on or off")
         return _SWITCHES[value.lower()]

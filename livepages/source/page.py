@@ -156,9 +156,9 @@ class Page:
 
     @property
     def key(self) -> str:
-        """The key of the last block, which covers the whole program."""
-        program = self.program
-        return program[-1].key if program else ""
+        """A key that covers the whole program; empty if there is none."""
+        keys = [block.key for block in self.program]
+        return _digest(*keys) if keys else ""
 
 
 def read_page(path: Path, project: Project) -> Page:
@@ -217,7 +217,7 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
     for start, fence in fences.items():
         _refuse_lookalikes(fence, origin[start])
     python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
-    digest = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
+    digest = beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     start = 1
     ids: dict[str, int] = {}
     for index, raw in enumerate(_extract(lines, origin, fences, python)):
@@ -228,8 +228,10 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
             raise LineError(line, str(error)) from None
         if options.id and ids.setdefault(options.id, line) != line:
             raise LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}")
-        if options.exec:
-            digest = _digest(digest, raw.code, options.needs)
+        # A block in a namespace of its own rests on no other, and no other rests on it.
+        key = _digest(beginning if options.fresh else digest, raw.code, options.needs) if options.exec else ""
+        if key and not options.fresh:
+            digest = key
         yield Block(
             page=name,
             index=index,
@@ -243,7 +245,7 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
             importorskip=raw.importorskip or "",
             expected_output=raw.expected_output,
             expected_output_ignore_whitespace=raw.expected_output_ignore_whitespace,
-            key=digest if options.exec else "",
+            key=key,
         )
         if options.exec:
             start += raw.code.count("\n") + 1

@@ -73,19 +73,35 @@ class Program:
         script = "\n".join(block.code for block in blocks)
         # Lines as Python counts them: other characters end lines for `str.splitlines` too.
         linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
-        self.module = types.ModuleType("__main__")
-        # A real file, so that multiprocessing can start children from it, as from a script.
-        self.module.__file__ = str(file)
-        self.module.__dict__["__builtins__"] = __builtins__
-        self.module.__annotations__ = {}
-        sys.modules["__main__"] = self.module
         sys.argv = [str(file)]
         file.parent.mkdir()
         self._file = file
+        self.module = self._new_module()
         self._write()
 
+    def _new_module(self) -> types.ModuleType:
+        module = sys.modules["__main__"] = types.ModuleType("__main__")
+        # A real file, so that multiprocessing can start children from it, as from a script.
+        module.__file__ = str(self._file)
+        module.__dict__["__builtins__"] = __builtins__
+        module.__annotations__ = {}
+        return module
+
     def execute(self, block: Code) -> BaseException | None:
-        """Run a block in the page's namespace; the exception it ended with, if any."""
+        """Run a block, in the page's namespace or in one of its own; the exception it ended with, if any."""
+        if not block.fresh:
+            return self._execute(block)
+        page = self.module, self._flags, self._whole
+        self.module, self._flags, self._whole = self._new_module(), 0, []
+        try:
+            with self._runtime.settings_kept():
+                return self._execute(block)
+        finally:
+            self.module, self._flags, self._whole = page
+            sys.modules["__main__"] = self.module
+            self._write()
+
+    def _execute(self, block: Code) -> BaseException | None:
         self._write(block)
         try:
             source = "\n" * (block.start - 1) + block.code

@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -61,6 +61,8 @@ class JaxRuntime(Runtime):
         (re.compile(r"https?://(?:docs\.jax\.dev|jax\.readthedocs\.io)[^\s>)\]]*"), "DOCUMENTATION"),
         (re.compile(r"\bjaxlib\.\w+\."), ""),
         (re.compile(r"\b[A-Za-z]*Tracer\b"), "TRACER"),
+        # When, in which thread and at which line of which C++ file the compiler notes something.
+        (re.compile(r"^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\w+\.cc):\d+\]", re.MULTILINE), r"\1 \2]"),
     )
     lacks = staticmethod(lacks)
 
@@ -145,6 +147,19 @@ class JaxRuntime(Runtime):
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         for name, value in _configuration(settings, options).items():
             jax.config.update(name, value)
+
+    @contextlib.contextmanager
+    def settings_kept(self) -> Iterator[None]:
+        """As `Runtime.settings_kept`: ``jax.config``."""
+        import jax
+
+        before = dict(jax.config.values)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if jax.config.values[name] != value:
+                    jax.config.update(name, value)
 
     def settle(self) -> None:
         """As `Runtime.settle`: callbacks and debug prints."""

@@ -61,6 +61,7 @@ class Code:
     needs: str = ""  # a device
     marks: tuple[str, ...] = ()  # as written above it
     importorskip: str = ""  # a module
+    fresh: bool = False  # whether it runs in a namespace of its own
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ A project chooses its runtime by name. ``python`` is the one of this module; any
 module beside this one (`find_runtime`).
 """
 
+import contextlib
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -114,6 +115,11 @@ class Runtime:
         Raises:
             Exception: a name or a value is refused.
         """
+
+    @contextlib.contextmanager
+    def settings_kept(self) -> Iterator[None]:
+        """Put back, at the end, what is changed meanwhile in the configuration of this process."""
+        yield
 
     def settle(self) -> None:
         """Wait for output that is still under way."""
