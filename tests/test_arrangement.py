@@ -122,7 +122,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
     [
         ("jax", {"worker.jax_runtime"}),
         ("matplotlib", {"worker.figures", "export.for_readers"}),
-        ("mkdocs", {"integrations.mkdocs_plugin"}),
+        ("mkdocs", {f"integrations.{name}" for name in ("mkdocs_plugin", "rendered", "search")}),
         ("markdown_exec", {"render.blocks"}),
         ("latex2mathml", {"render.mathml"}),
         ("nbformat", {"export.notebook"}),

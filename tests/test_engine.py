@@ -89,7 +89,7 @@ def test_prose_titles_and_other_files_are_not(site: Site, page: Path) -> None:
         lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"]),
         lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"] * 2),
         lambda patch: patch.setattr(runtime, "version", lambda name: "9.9"),
-        lambda patch: patch.setattr(engine, "_engine", lambda: "another engine"),
+        lambda patch: patch.setattr(engine, "engine_digest", lambda: "another engine"),
     ],
     ids=[
         "JAX_*",

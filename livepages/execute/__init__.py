@@ -5,7 +5,7 @@ Knows nothing of MkDocs, nor of how a page is rendered.
 
 from livepages.execute import distributions
 from livepages.execute.attempts import Attempts
-from livepages.execute.engine import Engine
+from livepages.execute.engine import Engine, engine_digest
 from livepages.execute.outcome import Failure, Run, count, failures, judge
 from livepages.execute.processes import WorkerError
 from livepages.execute.runner import Runner
@@ -25,6 +25,7 @@ __all__ = [
     "WorkerError",
     "count",
     "distributions",
+    "engine_digest",
     "failures",
     "judge",
     "shortened",

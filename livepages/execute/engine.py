@@ -129,14 +129,14 @@ def _host(project: Project) -> str:
     distributions.version.cache_clear()
     _answer.cache_clear()
     return json.dumps(
-        [project.runtime.fingerprint(), _engine(), dict(project.options), project.name(project.snippets)],
+        [project.runtime.fingerprint(), engine_digest(), dict(project.options), project.name(project.snippets)],
         sort_keys=True,
         default=str,
     )
 
 
 @cache
-def _engine() -> str:
+def engine_digest() -> str:
     """A digest of the source of the whole library."""
     folder = Path(__file__).parents[1]
     digest = hashlib.sha256()

@@ -1,5 +1,5 @@
 """A page's other forms: script, notebook and Markdown; the feed."""
 
-from livepages.export.publication import Kept, publish
+from livepages.export.publication import publish
 
-__all__ = ["Kept", "publish"]
+__all__ = ["publish"]

@@ -77,7 +77,7 @@ def _lines(page: Page, address: Callable[[Path], str]) -> list[str]:
     fences = {fence.start: fence.end for fence in find_fences(page.text, list(range(1, len(page.text) + 1)))}
     titles: list[int] = []  # how far the titles are indented that this line stands under
     lines: list[str] = []
-    code_ends = 0
+    code_ends = comment_ends = 0
 
     def link(match: re.Match[str]) -> str:
         file = Path(os.path.normpath(page.path.parent / unquote(match[2])))
@@ -92,10 +92,15 @@ def _lines(page: Page, address: Callable[[Path], str]) -> list[str]:
         code_ends = fences.get(number, code_ends)
         if number < code_ends:
             lines.append(plain)
+        elif number < comment_ends:
+            lines.append("")
         elif match := _TITLED.fullmatch(plain):
             titles.append(indent)
             lines.append(f"{match[1]}**{match[3] or match[2].capitalize()}**\n")
-        elif re.match(r" *<!--[-\s]*(pytest\b|live:|material/)", plain):
+        elif re.match(r" *<!--[-\s]*(pytest\b|live:|material/|asked$)", plain):
+            comment_ends = number + 1
+            while comment_ends < len(page.text) and "-->" not in page.text[comment_ends - 1]:
+                comment_ends += 1
             lines.append("")
         else:
             lines.append(_LINK.sub(link, plain))

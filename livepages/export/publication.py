@@ -4,6 +4,7 @@ import os.path
 import posixpath
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from livepages.course import Course, Place, history
@@ -16,11 +17,20 @@ from livepages.export.pieces import apart, pieces, summary
 from livepages.export.script import script
 from livepages.source import Page, PageError, Project, ProjectError
 
-Kept = dict[Path, tuple[object, tuple[str, dict[str, str]]]]  # for each page: what its forms were made from, and they
+
+class Keep(Protocol):
+    """What may give something that was made before from equal things, and else has it made."""
+
+    def __call__(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+        """The value that `make` gives or gave, which JSON can hold; `name` is the page's."""
+
+
+def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+    return make()
 
 
 def publish(
-    project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, kept: Kept | None = None
+    project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep = _made
 ) -> list[PageError]:
     """Write every page's other forms, ``llms.txt``, ``llms-full.txt`` and, if the address is known, ``feed.xml``.
 
@@ -29,7 +39,7 @@ def publish(
         course: its pages in order, and its name and address.
         ran: the pages that could be read, and what running each gave.
         site: the folder that holds the built site.
-        kept: what an earlier call with it made is not made again, unless its page has changed.
+        keep: gives what was made before from the same page.
 
     Returns:
         for each page that cannot be run elsewhere as it is, why; no form of it is written.
@@ -37,14 +47,14 @@ def publish(
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
-    return _Publication(project, course, ran, site, {} if kept is None else kept).write()
+    return _Publication(project, course, ran, site, keep).write()
 
 
 class _Publication:
     def __init__(
-        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, kept: Kept
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep
     ) -> None:
-        self._project, self._course, self._site, self._kept = project, course, site, kept
+        self._project, self._course, self._site, self._keep = project, course, site, keep
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         self._ran = {page.path: (page, run) for page, run in ran}
         self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
@@ -75,8 +85,9 @@ class _Publication:
     def _forms(self, page: Page, run: Run, place: Place) -> tuple[str, dict[str, str]]:
         """The page's part of ``llms-full.txt``, and its forms by the names of their files."""
         url = self._base and self._base + quote(place.url)
-        given = (page, run, url, self._project, self._places)
-        if page.path not in self._kept or self._kept[page.path][0] != given:
+        given = (page, run, url, self._project, self._project.runtime.words, self._places)
+
+        def make() -> tuple[str, dict[str, str]]:
             links = self._links(_url, None if self._base else place.folder)
             made = programs(page, run, self._project, url, links) if page.program else {}
             forms = {getattr(place, form): text for form, text in made.items()}
@@ -84,8 +95,10 @@ class _Publication:
                 plain(page, run, self._project.runtime, pieces(page, self._links(_markdown, start)))
                 for start in (place.folder, None)
             )
-            self._kept[page.path] = given, (anywhere, forms)
-        return self._kept[page.path][1]
+            return anywhere, forms
+
+        whole, forms = self._keep("forms", page.name, given, make)
+        return whole, forms
 
     def _contents(self) -> str:
         """A table of contents as https://llmstxt.org describes it."""
@@ -95,7 +108,10 @@ class _Publication:
         for part in self._course.parts:
             lines = []
             for page, place in ((self._ran[path][0], self._places[path]) for path in part.pages if path in self._ran):
-                lines.append(f"- [{page.title}]({self._base}{quote(place.markdown)}): {summary(page)}")
+                address = self._base + quote(place.markdown)
+                lines.append(f"- [{page.title}]({address}): {summary(page)}")
+                questions = (section for section in page.sections if section.title.endswith("?"))
+                lines += [f"  - [{question.title}]({address}#{question.anchor})" for question in questions]
             if lines:
                 parts += [f"## {part.title or 'Start here'}", "\n".join(lines)]
         return "\n\n".join(parts) + "\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from livepages.course import Course, Guide, history
 from livepages.execute import Attempts, Engine, Failure, Run, count, failures
+from livepages.integrations.kept import digest
 from livepages.records import Records, Seen
 from livepages.render import status
 from livepages.source import Inventory, Page, read_inventories
@@ -26,6 +27,7 @@ class Build:
         self.pages: dict[Path, Page] = {}
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
+        self._names = ""
 
     def begin(
         self,
@@ -60,7 +62,7 @@ class Build:
 
         runs |= self._attempts.run(stale, begun, done, patience, whole)
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
-        self.inventory, self.unread = inventory, unread
+        self.inventory, self.unread, self._names = inventory, unread, digest(inventory)
         self.records = Records(self.engine.project)
         self._changed = history.days(self.engine.project)
         self.pages = {page.path: page for page in read}
@@ -114,11 +116,11 @@ class Build:
         """What decides how this text of a file is shown: equal for two builds that show it the same way."""
         page = self.pages.get(path)
         if page is None:
-            return text, self.inventory, tuple(self.failures)
+            return text, self._names, tuple(self.failures)
         run = self.run_of(page)
         others = [self.seen(other) for other in self.pages.values()] if status.STATUS in page.text else None
-        shown = text, self.inventory, page, run, self.updated(page, run), self.guide.decides(page)
-        return *shown, self.seen(page), others
+        shown = text, self._names, page, run, self.updated(page, run), self.guide.decides(page)
+        return *shown, self.engine.project.runtime.words, self.seen(page), others
 
     @property
     def summary(self) -> str:

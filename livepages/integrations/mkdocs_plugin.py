@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
+from mkdocs.utils.yaml import yaml_load
 from rcssmin import cssmin
 from rjsmin import jsmin
 from watchdog.events import FileModifiedEvent
@@ -25,9 +25,13 @@ from watchdog.observers.polling import PollingObserver
 
 from livepages.course import make_course
 from livepages.execute import Engine, Failure, WorkerError
-from livepages.export import Kept, publish
+from livepages.export import publish
 from livepages.integrations.build import Build, Conversion
+from livepages.integrations.kept import Kept, digest
 from livepages.integrations.progress import Progress
+from livepages.integrations.questions import linked_data, take_questions
+from livepages.integrations.rendered import convert_once
+from livepages.integrations.search import Index
 from livepages.render import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
 
@@ -46,9 +50,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._serving = False
         self._server: LiveReloadServer | None = None
         self._told: list[Failure] = []
-        self._shown = _Shown()
-        self._forms: Kept = {}
-        self._indexed = _Indexed()
+        self._kept = Kept(Path())
+        self._index = Index(self._kept)
         self._content: str | None = None
         self._build: Build | None = None
         self._conversion: Conversion | None = None
@@ -66,11 +69,20 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._build:
                 self._build.engine.close()
             self._build = Build(Engine(project))
+            self._kept = Kept(project.cache / "made")
+            self._index = Index(self._kept)
+        self._kept.settings = digest(self._settings(config))
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
         if self._serving and (privacy := config.plugins.get("material/privacy")):
             privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
+
+    @staticmethod
+    def _settings(config: MkDocsConfig) -> object:
+        """What the site's configuration says, with the files that it inherits from, and what a program has set."""
+        with open(config.config_file_path, encoding="utf-8") as file:
+            return yaml_load(file), config.site_url, config.site_name, config.use_directory_urls, config.theme.name
 
     def _project(self, config: MkDocsConfig) -> Project:
         try:
@@ -114,11 +126,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return self._current().source(self._path(page))
 
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
-        """Say which page is converted next. While serving, show one that nothing has changed as it was shown before."""
-        self._converts(self._path(page))
-        if self._serving:
-            shown = self._current().shown_as(self._path(page), markdown)
-            self._shown.watch(page, shown, config, files, partial(self._not_shown, self._path(page)))
+        """Say which page is converted next, and have it converted only if it was not before."""
+        path = self._path(page)
+        self._converts(path)
+        failed = partial(self._not_shown, path) if self._serving else None
+        convert_once(page, self._current(), path, self._kept, failed)
         return markdown
 
     def _not_shown(self, path: Path, message: str) -> str:
@@ -129,11 +141,13 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return failures_shown([failure])
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
-        """Let MkDocs know the anchors of blocks: it looks for anchors in the Markdown alone."""
+        """Let MkDocs know the anchors of blocks, which it looks for in the Markdown alone; take the questions out."""
         self._converts(None)
         anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
         page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
-        return html
+        html, questions = take_questions(html)
+        self._index.read(page, questions)
+        return html + linked_data(questions, page.canonical_url or "")
 
     @event_priority(100)
     def _slim(
@@ -141,7 +155,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     ) -> TemplateContext:
         """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
         self._content = page.content
-        if self._indexed.knows(page, config):
+        if self._index.knows(page, config):
             page.content = ""
         else:
             page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)
@@ -152,7 +166,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
     ) -> TemplateContext:
         page.content = self._content
-        self._indexed.keep(page)
+        self._index.keep(page)
         page.content = re.sub(r' data-search-exclude(="[^"]*")?', "", page.content or "")
         return context
 
@@ -169,14 +183,16 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
-        for ending, minified in (("css", cssmin), ("js", jsmin)):
+        for ending, minified in (("css", cssmin), ("js", partial(jsmin, keep_bang_comments=True))):
             for source in Path(config.docs_dir).rglob(f"*.{ending}"):
                 file = Path(config.site_dir, source.relative_to(config.docs_dir))
                 if file.is_file():  # it is not where the site leaves it out
                     file.write_text(minified(file.read_text(encoding="utf-8")), encoding="utf-8")
         build = self._current()
         try:
-            refused = publish(build.engine.project, build.guide.course, build.ran, Path(config.site_dir), self._forms)
+            refused = publish(
+                build.engine.project, build.guide.course, build.ran, Path(config.site_dir), self._kept.made
+            )
         except ProjectError as error:
             self._refuse(str(error))
             return
@@ -232,57 +248,3 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _current(self) -> Build:
         assert self._build is not None
         return self._build
-
-
-class _Shown:
-    """What converting each page gave, for as long as its text, its run and the names of all files stay the same."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[object, dict[str, Any]]] = {}
-
-    def watch(
-        self, page: MkDocsPage, shown: object, config: MkDocsConfig, files: Files, failed: Callable[[str], str]
-    ) -> None:
-        """Give the page a `render` that converts only what is new, and where that fails, shows what `failed` gives."""
-        name, convert = page.file.src_uri, page.render
-        settings = Path(config.config_file_path).stat().st_mtime_ns
-        key = (shown, page.meta, settings, tuple(sorted(files.src_uris)))
-
-        def render(config: MkDocsConfig, files: Files) -> None:
-            if name in self._kept and self._kept[name][0] == key:
-                vars(page).update(self._kept[name][1])
-                return
-            before = dict(vars(page))
-            try:
-                convert(config, files)
-            except Exception as error:  # noqa: BLE001  (of any extension, over a page that is half written)
-                page.content = failed(f"cannot be shown: {type(error).__name__}: {error}")
-                return
-            self._kept[name] = key, {what: value for what, value in vars(page).items() if before.get(what) is not value}
-
-        page.render = render  # type: ignore[method-assign]
-
-
-class _Indexed:
-    """What the theme's search index holds of each page, for as long as `_Shown` gives the very same content."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, tuple[str | None, list[Any]]] = {}
-        self._entries: list[Any] = []
-        self._before = 0
-
-    def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
-        """Whether the page's entries are known; to be asked before the index is made."""
-        search = config.plugins.get("material/search")
-        self._entries = search.search_index.entries if search else []
-        self._before = len(self._entries)
-        return bool(search) and page.file.src_uri in self._kept and self._kept[page.file.src_uri][0] is page.content
-
-    def keep(self, page: MkDocsPage) -> None:
-        """Keep the entries just made, or put those in their place that are known."""
-        made = self._entries[self._before :]
-        content, entries = self._kept.setdefault(page.file.src_uri, (page.content, made))
-        if content is page.content:
-            self._entries[self._before :] = entries
-        else:
-            self._kept[page.file.src_uri] = page.content, made

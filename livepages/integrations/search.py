@@ -1,0 +1,47 @@
+"""The entries of the theme's search index: those of questions with their wordings; none made twice."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.pages import Page as MkDocsPage
+
+from livepages.integrations.kept import Kept
+from livepages.integrations.questions import Question
+
+
+class Index:
+    """The entries of each page in the theme's search index."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._wordings: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._entries: list[Any] = []
+        self._before = 0
+        self._key = ""
+
+    def read(self, page: MkDocsPage, questions: Iterable[Question]) -> None:
+        """Remember how the questions of a page are worded."""
+        self._wordings[page.file.src_uri] = {question.id: question.wordings for question in questions}
+
+    def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
+        """Whether the page's entries are known; to be asked before the theme adds them."""
+        search = config.plugins.get("material/search")
+        self._entries = search.search_index.entries if search else []
+        self._before = len(self._entries)
+        self._key = self._kept.key([page.content, page.url, page.title, page.meta, self._asked(page)])
+        return bool(search) and self._kept.get("search", page.file.src_uri, self._key) is not None
+
+    def keep(self, page: MkDocsPage) -> None:
+        """Keep the entries just added, each with its wordings; or put those in their place that are known."""
+        known = self._kept.get("search", page.file.src_uri, self._key)
+        if known is None:
+            known = self._entries[self._before :]
+            for entry in known:
+                if asked := self._asked(page).get(entry["location"].partition("#")[2]):
+                    entry["asked"] = asked
+            self._kept.put("search", page.file.src_uri, self._key, known)
+        self._entries[self._before :] = known
+
+    def _asked(self, page: MkDocsPage) -> dict[str, tuple[str, ...]]:
+        return self._wordings.get(page.file.src_uri, {})
