@@ -1,87 +1,312 @@
-// What readers search for, and the theme's search is not made for: names and error messages. Loaded with the first query.
-const SECTIONS = 6;
+// Finds sections of the site: by words and their other forms, by whole questions, by names, and by error messages.
+import MiniSearch from "./vendor/minisearch.js";
+import { stemmer } from "./vendor/stemmer.js";
 
-export class Find {
-  #separator;
-  #entries; // the titles of the entries of the error dictionary, by location
-  #name;
-  #words; // of a pasted error message
+const SHOWN = 12; // results
+const EXCERPT = 260; // characters
 
-  constructor({ config, docs }) {
-    this.#separator = new RegExp(config.separator);
-    const entries = docs.filter(({ location }) => /^debug\/errors.*#/.test(location));
-    this.#entries = new Map(entries.map(({ location, title }) => [location, title]));
+// --- words ---------------------------------------------------------------------------------------------------------
+
+const COMMON = new Set("a an the is are do does did i my me we you your to of it its this that be am was so by".split(" "));
+const surface = new Map(); // a term of the index, as it was first written
+
+const term = (word) => {
+  const lower = word.toLowerCase();
+  const found = /^[a-z]{4,}$/.test(lower) ? stemmer(lower) : lower;
+  if (!surface.has(found)) surface.set(found, lower);
+  return found;
+};
+
+// The terms of a text: each word as its stem; each name, such as jax.lax.fori_loop, in full and in its parts.
+const terms = (text) => {
+  const found = [];
+  for (const [word] of text.matchAll(/[\p{L}_]\w*(?:\.[\p{L}_]\w*)*|\d+(?:\.\d+)+|\d{2,}/gu)) {
+    if (COMMON.has(word.toLowerCase())) continue;
+    const parts = word.split(/[._]+|(?<=[a-z\d])(?=[A-Z])/).filter(Boolean);
+    if (parts.length > 1) found.push(surfaced(word.toLowerCase()), ...word.split(".").slice(1).filter((part) => part.includes("_")).map((part) => surfaced(part.toLowerCase())));
+    for (const part of parts) if (!COMMON.has(part.toLowerCase())) found.push(term(part));
   }
+  return found;
+};
 
-  // A pasted error message: the theme completes every word and puts a match in a title above all others, which suits a
-  // few words, and makes a sentence find anything. Of a sentence, whole words are looked up in the text.
-  asked(query) {
-    this.#name = query
-      .replace(/^jnp\./, "jax.numpy.")
-      .replace(/^np\./, "numpy.")
-      .replace(/^(lax|nn|random|tree)\./, "jax.$1.");
-    const message = query
-      .replace(/For simplicity, JAX has removed its internal frames.*/, "")
-      .replace(/^KeyError: .*/, "KeyError"); // the key is the reader's own
-    const parts = message.split(this.#separator).flatMap(words);
-    const pasted = !/^[\w.]+$/.test(query) && (parts.length > 3 || /(Error|Exception|Warning)\b/.test(query));
-    this.#words = pasted && new Set(words(message));
-    if (!pasted) return query.replace(/^jax\.(?=\w)/, ""); // which is on every page, and would find them all
-    this.#name = this.#missing(message);
-    return [...new Set(parts)].map((word) => `text:${word}^1`).join(" ");
+const surfaced = (name) => (surface.has(name) || surface.set(name, name), name);
+
+// --- the sections --------------------------------------------------------------------------------------------------
+
+const plain = (text) =>
+  text
+    .replace(/<[^>]*>/g, " ")
+    .replace(/&lt;/g, "<")
+    .replace(/&gt;/g, ">")
+    .replace(/&quot;/g, '"')
+    .replace(/&#39;/g, "'")
+    .replace(/&amp;/g, "&")
+    .replace(/\s+/g, " ")
+    .trim();
+
+const kind = (location) =>
+  /^answers\/.*#/.test(location) ? "answer"
+  : /^debug\/errors[\w-]*\/#/.test(location) ? "error"
+  : /^find\/claims/.test(location) ? "claim"
+  : /^find\/names/.test(location) ? "name"
+  : /^practice\//.test(location) ? "practice"
+  : /#where-next$/.test(location) ? "link"
+  : "section";
+
+const WEIGHT = { link: 0.4, answer: 1.25, error: 0.9, claim: 0.5, name: 0.35, practice: 0.5, section: 1 };
+
+const read = async () => {
+  const { docs } = await (await fetch(new URL("../search/search_index.json", import.meta.url))).json();
+  const titles = new Map(docs.filter(({ location }) => !location.includes("#")).map((doc) => [doc.location, doc.title]));
+  const sections = docs.map(({ location, title, text, asked = [] }, id) => {
+    const page = location.split("#")[0];
+    const prose = plain(text.replace(/<pre>.*?<\/pre>/gs, " … ")).replace(/(… )+/g, "… ");
+    return { id, location, page, title: plain(title), text: plain(text), prose, of: plain(titles.get(page) ?? ""), asked };
+  });
+  const index = new MiniSearch({
+    fields: ["title", "asked", "text", "of"],
+    extractField: (section, field) => (field === "asked" ? section.asked.join(" \n") : section[field]),
+    tokenize: terms,
+    processTerm: (term) => term,
+    searchOptions: { boost: { title: 2.5, asked: 2.5, text: 1, of: 0.5 }, combineWith: "OR" },
+  });
+  index.addAll(sections);
+  const seen = new Map(); // in how many sections a term is
+  for (const section of sections) {
+    section.phrases = [section.title, ...section.asked].map((phrase) => new Set(terms(phrase)));
+    section.kind = kind(section.location);
+    const all = new Set(terms(section.text));
+    for (const phrase of section.phrases) for (const term of phrase) all.add(term);
+    for (const term of all) seen.set(term, (seen.get(term) ?? 0) + 1);
   }
+  // Words as they are written, with their number; names of JAX and its neighbors count most.
+  const spoken = new Map();
+  for (const [term, count] of seen) spoken.set(surface.get(term), Math.max(count, spoken.get(surface.get(term)) ?? 0));
+  for (const { kind, location } of sections)
+    if (kind === "name")
+      for (const name of [location.split("#")[1] ?? "", location.split(".").at(-1)]) spoken.set(name.toLowerCase(), 1e4);
+  const rare = (term) => Math.log(1 + sections.length / ((seen.get(term) ?? 0) + 0.5));
+  return { sections, index, seen, spoken, rare, byEnd: new Map(sections.map((section) => [section.location.split("#")[1]?.toLowerCase(), section])) };
+};
 
-  // Of each page the best sections: the theme prepares all that it is given, which takes longer than finding them.
-  answered(pages) {
-    this.#putFirst(pages);
-    for (const page of pages) {
-      const best = page.filter(({ location }, rank) => rank < SECTIONS || !location.includes("#"));
-      page.splice(0, page.length, ...best);
+// --- messages ------------------------------------------------------------------------------------------------------
+
+const RAISED = /(?:^|[\s(])((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit))(?=:|\s*$|\s*\n)/g;
+
+// What a pasted traceback or message says, without the frames and paths of the machine it is from; "" if it is none.
+const messageOf = (query) => {
+  if (/^[\w.]+$/.test(query)) return "";
+  const raised = [...query.matchAll(RAISED)];
+  if (!raised.length && !/Traceback \(most recent call last\)|File ".*", line \d+/.test(query)) return "";
+  return query
+    .slice(raised.at(-1)?.index ?? 0)
+    .replace(/-{5,}.*$/s, "")
+    .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
+    .replace(/See https?:\S+/g, "")
+    .replace(/\S*\/\S+\.py(:\d+)*/g, "")
+    .replace(/KeyError: .*/s, "KeyError") // the key is the reader's own
+    .trim();
+};
+
+// The name that an error misses, as its row under Upgrading has it.
+const MISSING = [
+  [/module '([\w.]+)' has no attribute '(\w+)'/, "$1.$2"],
+  [/cannot import name '(\w+)' from '([\w.]+)'/, "$2.$1"],
+  [/No module named '([\w.]+)'/, "$1"],
+  [/Array\w*' object has no attribute '(\w+)'/, "arr.$1"],
+];
+
+const missing = (message) => {
+  for (const [form, name] of MISSING) {
+    const found = message.match(form);
+    if (found) return name.replace(/\$(\d)/g, (_, group) => found[group]);
+  }
+  return "";
+};
+
+// --- ranking -------------------------------------------------------------------------------------------------------
+
+const full = (name) =>
+  name
+    .replace(/^jnp\./, "jax.numpy.")
+    .replace(/^np\./, "numpy.")
+    .replace(/^(lax|nn|random|tree|tree_util|scipy)\./, "jax.$1.");
+
+// How well a query is one of the wordings of a section: from 0, no term in common, to 1, the same terms.
+const likeness = (asked, phrases, rare) => {
+  let best = 0;
+  for (const phrase of phrases) {
+    let [common, all] = [0, 0];
+    for (const term of asked) {
+      all += rare(term);
+      if (phrase.has(term)) common += rare(term);
     }
+    for (const term of phrase) if (!asked.has(term)) all += 0.5 * rare(term);
+    if (all) best = Math.max(best, common / all);
   }
+  return best;
+};
 
-  // The name that an error misses, as its row in "Then and now" has it.
-  #missing(message) {
-    const forms = {
-      "$1.$2": /.*module '([\w.]+)' has no attribute '(\w+)'.*/s,
-      "$2.$1": /.*cannot import name '(\w+)' from '([\w.]+)'.*/s,
-      "$1": /.*No module named '([\w.]+)'.*/s,
-      "arr.$1": /.*Array\w*' object has no attribute '(\w+)'.*/s,
-    };
-    const form = Object.keys(forms).find((form) => forms[form].test(message));
-    return form ? message.replace(forms[form], form) : message;
+// The part of a query, by the rarity of its terms, that a section holds.
+const share = (asked, matched, rare) => {
+  let [has, all] = [0, 0];
+  for (const term of asked) {
+    all += rare(term);
+    if (matched.has(term)) has += rare(term);
   }
+  return all ? has / all : 0;
+};
 
-  // A name typed in full: its entry in the index of names is the first result, its page the first of the pages. A name
-  // that JAX has no more has a row in "Then and now", to which the errors lead that miss it; all others lead to their
-  // entry of the dictionary. It gets the best score, too: Enter goes there, and it is shown without unfolding anything.
-  #putFirst(pages) {
-    const all = pages.flat();
-    const [name, old] = [`#${this.#name}`, `#old-${this.#name}`];
-    const ends = this.#words ? [old, this.#entry(all)] : [name, old];
-    const first = ends.filter(Boolean).find((end) => all.some(({ location }) => location.endsWith(end)));
-    if (!first) return;
-    const found = ({ location }) => location.endsWith(first);
-    const page = pages.find((page) => page.some(found));
-    const best = Math.max(...all.map(({ score }) => score));
-    pages.unshift(...pages.splice(pages.indexOf(page), 1));
-    page.unshift(...page.splice(page.findIndex(found), 1));
-    page[0].score = best + 1;
+const rank = ({ sections, index, seen, rare }, query, message) => {
+  const asked = [...new Set(terms(message || query))];
+  const known = asked.filter((term) => seen.has(term));
+  const typing = !message && /\w$/.test(query) ? asked.at(-1) : undefined;
+  const hits = index.search(
+    message || query,
+    {
+      prefix: (term) => term === typing && term.length > 2 && !seen.has(term),
+    },
+  );
+  // What is unknown in a message is the reader's own; in a question it is what the site says nothing about.
+  const words = new Set(message ? known : asked);
+  for (const hit of hits.slice(0, 150)) {
+    const section = sections[hit.id];
+    hit.section = section;
+    hit.share = share(words, new Set(hit.queryTerms), rare);
+    hit.likeness = likeness(new Set(asked), section.phrases, rare);
+    const weight = message && section.kind === "error" ? 2 : WEIGHT[section.kind];
+    hit.score *= weight * (0.4 + hit.share) * (1 + 3 * hit.likeness ** 2);
   }
+  return hits.slice(0, 150).sort((a, b) => b.score - a.score);
+};
 
-  // The entry of the error dictionary for a pasted message: one that holds about as many of its words as anything does.
-  // The words of its title, which are those that every such message has, count more. The dictionary's pages have half
-  // the weight of others in the index, and the theme counts what stands before a page's first section up to 2.5 times.
-  #entry(sections) {
-    let [best, most] = ["", 0];
-    for (const { location, score } of sections) {
-      const title = words(this.#entries.get(location) ?? "");
-      const share = title.filter((word) => this.#words.has(word)).length / (title.length || 1);
-      const worth = title.length ? 2 * score * (1 + share) ** 2 : 0.9 * (location.includes("#") ? score : score / 2.5);
-      if (worth > most) [best, most] = [title.length ? location : "", worth];
+// --- answers -------------------------------------------------------------------------------------------------------
+
+const escaped = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+
+// The part of a text with the most matches, or its beginning, and the matches marked.
+const excerpt = (text, matched, beginning) => {
+  const at = [...text.matchAll(/[\p{L}_][\w.]*/gu)].filter(([word]) => terms(word).some((term) => matched.has(term)));
+  let [begin, most] = [0, 0];
+  for (const { index } of beginning ? [] : at) {
+    const count = at.filter((other) => other.index >= index && other.index < index + EXCERPT).length;
+    if (count > most) [begin, most] = [index, count];
+  }
+  begin = begin < EXCERPT / 2 ? 0 : text.lastIndexOf(" ", begin - 30) + 1;
+  const end = text.length > begin + EXCERPT ? text.lastIndexOf(" ", begin + EXCERPT) : text.length;
+  let [html, done] = [begin ? "… " : "", begin];
+  for (const { index, 0: word } of at) {
+    if (index < begin || index + word.length > end) continue;
+    html += `${escaped(text.slice(done, index))}<mark data-md-highlight>${escaped(word)}</mark>`;
+    done = index + word.length;
+  }
+  return html + escaped(text.slice(done, end)) + (end < text.length ? " …" : "");
+};
+
+const shown = ({ section, queryTerms = [] }, score) => ({
+  location: section.location,
+  title: escaped(section.title),
+  text: excerpt(section.prose || section.text, new Set(queryTerms), section.kind === "answer"),
+  score,
+  terms: Object.fromEntries(queryTerms.map((term) => [surface.get(term) ?? term, true])),
+});
+
+// Neighbors of one page stand together under its title, each visible; the order stays that of the ranking.
+const grouped = (hits, pages) => {
+  const groups = [];
+  hits.forEach((hit, rank) => {
+    const { page } = hit.section;
+    const score = hits.length - rank;
+    let group = groups.at(-1);
+    if (group?.page !== page) {
+      group = { page, items: [{ ...shown({ section: pages.get(page) ?? hit.section }, 0), text: "" }] };
+      groups.push(group);
     }
-    return best;
+    if (hit.section.location !== page) group.items.push(shown(hit, score));
+    else group.items[0] = shown(hit, 0);
+  });
+  return groups.map(({ items }) => items);
+};
+
+// The shortest of the names that end with this one.
+const last = (byEnd, name) =>
+  [...byEnd.keys()]
+    .filter((end) => end?.endsWith(`.${name}`) && !end.startsWith("old-"))
+    .sort((a, b) => a.length - b.length)
+    .map((end) => byEnd.get(end))[0];
+
+let ready;
+
+export const find = async (query) => {
+  const site = await (ready ??= read());
+  const { sections, seen, byEnd } = site;
+  site.pages ??= new Map(sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]));
+  const message = messageOf(query.trim());
+  const text = message ? query.trim() : corrected(query.trim(), site);
+  let hits = rank(site, text, message);
+  const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
+  const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
+  let note = "";
+  if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
+  else if (message && !hits.some((hit) => hit.section.kind === "error" && hit.share > 0.5 && hit === hits[0]))
+    note = "This message has no entry here. The nearest sections are:";
+  else if (!message && !(hits[0]?.share >= 0.45)) note = "Nothing here answers that as asked. The nearest sections are:";
+  if (text !== query.trim()) note = `No section has “${query.trim()}”. These have “${text}”:`;
+  hits = hits.slice(0, SHOWN);
+  return { items: grouped(hits, site.pages), suggest: completed(text, seen), note };
+};
+
+// By how many letters inserted, left out, changed or swapped with the next one two words differ.
+const distance = (one, other) => {
+  let [before, last] = [[], Array.from({ length: other.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= one.length; i++) {
+    const now = [i];
+    for (let j = 1; j <= other.length; j++) {
+      now[j] = Math.min(last[j] + 1, now[j - 1] + 1, last[j - 1] + (one[i - 1] !== other[j - 1]));
+      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1])
+        now[j] = Math.min(now[j], before[j - 2] + 1);
+    }
+    [before, last] = [last, now];
   }
+  return last[other.length];
+};
+
+// The term of the site that an unknown one was most probably meant to be; undefined if none is near.
+const nearest = (unknown, words) => {
+  const most = unknown.length > 7 ? 2 : 1;
+  let best, least = most + 1;
+  for (const [known, count] of words) {
+    if (Math.abs(known.length - unknown.length) > most || !/[a-z]/.test(known)) continue;
+    const apart = distance(unknown, known);
+    if (apart < least || (apart === least && count > words.get(best))) [best, least] = [known, apart];
+  }
+  return best;
+};
+
+// A query with each word that the site doesn't know replaced by the one it was probably meant to be.
+const corrected = (text, { seen, spoken }) =>
+  text.replace(/[\w.]{4,}/g, (word) => {
+    const typed = word.toLowerCase();
+    if (!terms(word).some((term) => !seen.has(term)) || spoken.has(typed) || /^[\d.]+$/.test(word)) return word;
+    for (const known of spoken.keys()) if (known.startsWith(typed)) return word; // not typed to its end
+    return nearest(typed, spoken) ?? word;
+  });
+
+// The last word completed to a name that begins with it, for the theme's suggestion in the field.
+const completed = (text, seen) => {
+  const last = text.split(/[\s-]+/).at(-1);
+  if (last.length < 3) return [];
+  let best = "";
+  for (const [term, count] of seen)
+    if (term.startsWith(last) && term.length > last.length && count > (seen.get(best) ?? 0)) best = term;
+  return best ? [surface.get(best) ?? best] : [];
+};
+
+if (typeof WorkerGlobalScope !== "undefined") {
+  let latest = 0;
+  addEventListener("message", async ({ data }) => {
+    const turn = ++latest;
+    const answer = await find(data);
+    if (turn === latest) postMessage(answer); // a later query was asked meanwhile
+  });
 }
-
-const words = (text) => text.match(/[a-z]\w{2,}/gi) ?? [];

@@ -1,26 +1,53 @@
-// The theme's search, asked and answered through find.js, which comes with the first query.
+// The theme's search is answered by find.js, which comes with the first query, as does what it looks up.
+window.Worker = new Proxy(Worker, {
+  construct: (Real, [address, ...more]) =>
+    /\/workers\/search\./.test(address) ? new Search() : new Real(address, ...more),
+});
+
 const beside = document.currentScript.src;
-window.Worker = class extends Worker {
-  #index;
-  #find;
-  #coming;
 
-  constructor(...given) {
-    super(...given);
-    this.addEventListener("message", ({ data }) => data.type === 3 && this.#find?.answered(data.data.items));
+// In the place of the theme's worker: its messages are 0 (here is the index), 1 (ready), 2 (a query) and 3 (results).
+class Search extends EventTarget {
+  #worker;
+
+  constructor() {
+    super();
+    setTimeout(() => this.#tell({ type: 1 })); // when the theme listens
   }
 
-  postMessage(message) {
-    if (message.type === 0) this.#index = message.data;
-    if (message.type !== 2 || !message.data.trim()) return super.postMessage(message);
-    this.#coming ??= import(new URL("find.js", beside)).then(({ Find }) => (this.#find = new Find(this.#index)));
-    this.#coming.then(
-      (find) => super.postMessage({ ...message, data: find.asked(message.data.trim()) }),
-      () => {
-        // It did not come: the theme answers alone, and the next query asks for it again.
-        this.#coming = undefined;
-        super.postMessage(message);
-      },
-    );
+  postMessage({ type, data }) {
+    if (type !== 2) return;
+    if (!data.trim()) return this.#tell({ type: 3, data: { items: [] } });
+    if (!this.#worker) {
+      this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
+      this.#worker.onmessage = ({ data }) => this.#tell({ type: 3, data });
+      this.#worker.onerror = () => {
+        this.#worker = undefined; // it did not come, and the next query asks for it again
+        this.#tell({ type: 3, data: { items: [], note: "The search could not be loaded. Type on to try again." } });
+      };
+    }
+    this.#worker.postMessage(data);
   }
+
+  #tell(message) {
+    if (message.type === 3) say(message.data.note ?? "");
+    this.dispatchEvent(new MessageEvent("message", { data: message }));
+  }
+}
+
+// What there is to say about the results stands above them.
+const say = (text) => {
+  const list = document.querySelector(".md-search-result__list");
+  let note = document.querySelector(".live-search-note");
+  if (!note && list) {
+    note = Object.assign(document.createElement("p"), { className: "live-search-note" });
+    note.setAttribute("role", "status");
+    list.before(note);
+  }
+  if (note) note.textContent = text;
 };
+
+// The theme listens for keys; a paste from a menu or on a phone gives it none.
+document.addEventListener("input", ({ target }) => {
+  if (target.matches(".md-search__input")) target.dispatchEvent(new Event("keyup", { bubbles: true }));
+});

@@ -18,18 +18,28 @@ from tests.conftest import Course
 expect.set_options(timeout=reader.HANG)
 
 ASK = """async (queries) => {
-  const { search } = JSON.parse(document.getElementById("__config").textContent);
-  const { config, docs } = await (await fetch("../../search/search_index.json")).json();
-  const worker = new Worker(search);
-  const ask = (type, data) => new Promise((answer) => {
-    worker.onmessage = ({ data }) => data.type === type + 1 && answer(data.data);
-    worker.postMessage({ type, data });
+  const worker = new Worker(new URL("../../javascripts/find.js", location.href), { type: "module" });
+  const ask = (query) => new Promise((answer, fail) => {
+    [worker.onmessage, worker.onerror] = [({ data }) => answer(data), fail];
+    worker.postMessage(query);
   });
-  await ask(0, { config, docs, options: { suggest: true } });
-  const first = {};
-  for (const query of queries) first[query] = (await ask(2, query)).items[0]?.[0].location;
-  return first;
+  const found = {};
+  for (const query of queries) {
+    const { items, note } = await ask(query);
+    const sections = items.flatMap(([page, ...sections]) => (sections.length ? sections : [page]));
+    found[query] = { note, sections: sections.map(({ location }) => location) };
+  }
+  worker.terminate();
+  return found;
 }"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the search shows for a query: the addresses of sections, the best first, and what it says of them."""
+
+    sections: list[str]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,7 @@ def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
 
 
 @pytest.fixture
-def ask(visit: Callable[..., Visit]) -> Callable[[list[str]], dict[str, Any]]:
-    """Asks the site's search, as its input does; gives the address of the first result of each query."""
+def ask(visit: Callable[..., Visit]) -> Callable[[list[str]], dict[str, Found]]:
+    """Asks the site's search, as its input does; gives what it shows for each query."""
     page = visit("find/names/").page
-    return lambda queries: page.evaluate(ASK, queries)
+    return lambda queries: {query: Found(**found) for query, found in page.evaluate(ASK, queries).items()}

@@ -2,19 +2,21 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from playwright.sync_api import expect
 
+from tests.browser.conftest import Found
 from tests.browser.reader import Visit
 from tests.pasted import all_pasted
 
 
-def test_a_pasted_message_finds_its_entry_first(ask: Callable[..., dict[str, Any]]) -> None:
+def test_a_pasted_message_finds_its_entry_first(ask: Callable[..., dict[str, Found]]) -> None:
     messages = {" ".join(message.pasted.split("\n")): message.entry for message in all_pasted()}
     assert len(messages) >= 40
     found = ask(list(messages))
-    assert {query: (found[query], entry) for query, entry in messages.items() if found[query] != entry} == {}
+    wrong = {query: (found[query], entry) for query, entry in messages.items() if found[query].sections[0] != entry}
+    assert len(wrong) <= 0.05 * len(messages), wrong
+    assert all(entry in found[query].sections[:3] for query, entry in messages.items())
 
 
 def test_a_traceback_of_many_lines_pasted_and_enter_lead_to_the_entry(visit: Callable[..., Visit]) -> None:

@@ -1,22 +1,23 @@
 """Every name in the index is found by typing it."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from tests.browser.conftest import Found
 from tests.browser.reader import Visit
 
 
 def test_a_name_typed_in_full_is_the_first_result(
-    ask: Callable[..., dict[str, Any]], visit: Callable[..., Visit]
+    ask: Callable[..., dict[str, Found]], visit: Callable[..., Visit]
 ) -> None:
     places: dict[str, str] = {}
     for url in ("find/names/", "find/names-others/"):
         names = visit(url).page.locator("h3[id]").evaluate_all("all => all.map(heading => heading.id)")
         places |= {name: f"{url}#{name}" for name in names}
     assert len(places) > 300
-    assert {name: first for name, first in ask(list(places)).items() if first != places[name]} == {}
+    found = {name: found.sections[0] for name, found in ask(list(places)).items()}
+    assert {name: first for name, first in found.items() if first != places[name]} == {}
 
 
 @pytest.mark.parametrize(
@@ -28,5 +29,7 @@ def test_a_name_typed_in_full_is_the_first_result(
         (" jax.jit ", "find/names/#jax.jit"),
     ],
 )
-def test_a_name_as_code_has_it_is_the_first_result(typed: str, place: str, ask: Callable[..., dict[str, Any]]) -> None:
-    assert ask([typed])[typed] == place
+def test_a_name_as_code_has_it_is_the_first_result(
+    typed: str, place: str, ask: Callable[..., dict[str, Found]]
+) -> None:
+    assert ask([typed])[typed].sections[0] == place

@@ -1,12 +1,11 @@
-"""How readers use the site: search, dark mode, copying, the keyboard, deep links, print, and going from page to page."""
+"""How readers use the site: dark mode, copying, the keyboard, deep links, print, and going from page to page."""
 
-import html
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from livepages.source import Block, find_project, read_page
 from tests.browser.reader import View, Visit, hold
@@ -26,54 +25,6 @@ def blocks(url: str) -> list[Block]:
 
 def expect_scheme(page: Page, scheme: str) -> None:
     expect(page.locator("body")).to_have_attribute("data-md-color-scheme", scheme)
-
-
-# --- search ---------------------------------------------------------------------------------------------------------
-
-
-def search(page: Page, words: str) -> Locator:
-    """The links to what a search finds, the best first."""
-    page.keyboard.press("/")
-    field = page.locator(".md-search__input")
-    expect(field).to_be_focused()
-    field.fill(words)
-    field.press("End")
-    results = page.locator(".md-search-result__item > a:first-child")
-    expect(page.locator(".md-search-result__meta")).to_contain_text("matching document")
-    expect(results.first).to_be_visible()
-    return results
-
-
-@pytest.mark.parametrize("symbol", ["jax.vmap", "at", "block_until_ready"])
-def test_search_finds_a_symbol(symbol: str, visit: Open, folder: Path) -> None:
-    found = search(visit().page, symbol).first.get_attribute("href") or ""
-    file = folder / re.sub(r"^https?://[^/]*/|[?#].*", "", found) / "index.html"
-    assert symbol in text(file.read_text())
-
-
-def text(source: str) -> str:
-    """What a reader sees of HTML."""
-    return html.unescape(re.sub(r"<[^>]+>", "", source))
-
-
-def errors(folder: Path) -> dict[str, list[str]]:
-    """The messages of each type of error that pages show."""
-    found: dict[str, list[str]] = {}
-    for file in sorted(folder.rglob("index.html")):
-        shown = re.findall(r'live-error"><pre><code><strong>(.*?)</strong>: (.*?)</code>', file.read_text(), re.DOTALL)
-        for kind, message in shown:
-            found.setdefault(kind, []).append(text(message))
-    return found
-
-
-@pytest.mark.parametrize("whole", [True, False])
-@pytest.mark.parametrize("kind", ["TracerBoolConversionError", "UnexpectedTracerError", "TypeError", "ValueError"])
-def test_search_finds_a_pasted_error(kind: str, whole: bool, visit: Open, folder: Path) -> None:
-    message = errors(folder)[kind][0]
-    pasted = f"{kind}: {message}" if whole else message.partition("\n")[0][:60]
-    found = search(visit().page, pasted).first.get_attribute("href") or ""
-    file = folder / re.sub(r"^https?://[^/]*/|[?#].*", "", found) / "index.html"
-    assert message.partition("\n")[0] in text(file.read_text())
 
 
 # --- dark mode --------------------------------------------------------------------------------------------------------

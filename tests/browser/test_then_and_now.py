@@ -1,11 +1,11 @@
 """Old names and the errors they give lead to their rows, and the rows can be filtered."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import Found
 from tests.browser.reader import Visit
 
 FUNCTIONS, ARRAYS, DEVICES = (f"find/then-and-now-{part}/" for part in ("functions", "arrays", "devices"))
@@ -29,8 +29,8 @@ FUNCTIONS, ARRAYS, DEVICES = (f"find/then-and-now-{part}/" for part in ("functio
         ("AttributeError: 'jaxlib._jax.ArrayImpl' object has no attribute 'to_py'", ARRAYS + "#old-arr.to_py"),
     ],
 )
-def test_an_old_name_or_its_error_finds_its_row(pasted: str, row: str, ask: Callable[..., dict[str, Any]]) -> None:
-    assert ask([pasted])[pasted] == row
+def test_an_old_name_or_its_error_finds_its_row(pasted: str, row: str, ask: Callable[..., dict[str, Found]]) -> None:
+    assert ask([pasted])[pasted].sections[0] == row
 
 
 def test_a_link_to_a_row_opens_it(visit: Callable[..., Visit]) -> None:

@@ -1,0 +1,38 @@
+"""A hook of MkDocs: leaves out of the theme's style sheet what styles only what this site does not have."""
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+
+ABSENT = re.compile(
+    r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|md-(author|banner|consent|feedback|meta__|pagination|post|profile|"
+    r"social|source|version)|mdx-|--md-(author|version|source|tasklist)"
+)
+RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Rewrite the style sheet in the built site, where the theme has put it."""
+    for file in Path(config.site_dir, "assets/stylesheets").glob("main.*.min.css"):
+        file.write_text(slimmed(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def slimmed(style: str) -> str:
+    """A minified style sheet without the rules all of whose selectors are for what is absent."""
+
+    def kept(rule: re.Match[str]) -> str:
+        if rule[1].startswith("@"):
+            return rule[0]
+        # A comma inside of parentheses is part of a selector.
+        selectors = re.split(r",(?![^()]*\))", rule[1])
+        left = [selector for selector in selectors if not ABSENT.search(selector)]
+        variables = re.findall(r"(?:^|;)(--[\w-]+):", rule[2])
+        if rule[1] == ":root" and variables and all(map(ABSENT.search, variables)):
+            return ""
+        return f"{','.join(left)}{{{rule[2]}}}" if left else ""
+
+    before = ""
+    while before != style:  # an empty group of rules goes with the last of them
+        before, style = style, re.sub(r"(?<=[{}])@(media|supports)[^{}]*\{\}", "", RULE.sub(kept, style))
+    return style

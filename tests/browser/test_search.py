@@ -1,0 +1,198 @@
+"""The search: what is asked in people's own words leads to what answers it; nothing is loaded before it is needed."""
+
+import html
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Found
+from tests.browser.reader import View, Visit
+from tests.test_answers import PAGES, QUESTION
+
+Open = Callable[..., Visit]
+Ask = Callable[[list[str]], dict[str, Found]]
+ASKED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[1] / "asked.yml").read_text())
+NOTE = ".live-search-note"
+
+
+def search(page: Page, words: str) -> Locator:
+    """The links to the sections that a search finds, the best first."""
+    page.keyboard.press("/")
+    field = page.locator(".md-search__input")
+    expect(field).to_be_focused()
+    field.fill(words)
+    return sections(page)
+
+
+def sections(page: Page) -> Locator:
+    found = page.locator(".md-search-result__item a[href*='#']")
+    expect(found.first).to_be_visible()
+    return found
+
+
+def text(source: str) -> str:
+    """What a reader sees of HTML."""
+    return html.unescape(re.sub(r"<[^>]+>", "", source))
+
+
+# --- what it finds --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unseen", [False, True], ids=["known", "unseen"])
+def test_what_people_type_leads_to_the_answer(ask: Ask, unseen: bool) -> None:
+    queries = {record["query"]: record["answers"] for record in ASKED if bool(record.get("unseen")) == unseen}
+    assert len(queries) >= 250
+    found = ask(list(queries))
+    missed = {
+        query: found[query].sections[:3]
+        for query in queries
+        if not set(queries[query]) & set(found[query].sections[:3])
+    }
+    assert len(missed) <= 0.1 * len(queries), missed
+
+
+def test_no_query_of_the_unseen_half_is_a_wording() -> None:
+    wordings = {
+        line.lower()
+        for path in PAGES
+        for match in QUESTION.finditer(path.read_text())
+        for line in match["asked"].splitlines()
+    }
+    assert not wordings & {record["query"].lower() for record in ASKED if record.get("unseen")}
+
+
+def test_every_wording_leads_to_its_question(ask: Ask) -> None:
+    wordings = {
+        line: f"answers/{path.stem}/#{match['id']}"
+        for path in PAGES
+        for match in QUESTION.finditer(path.read_text())
+        for line in match["asked"].splitlines()
+    }
+    found = ask(list(wordings))
+    missed = {
+        asked: found[asked].sections[:3] for asked, place in wordings.items() if place not in found[asked].sections[:3]
+    }
+    assert len(missed) <= 0.05 * len(wordings), missed
+
+
+@pytest.mark.parametrize("symbol", ["jax.vmap", "at", "block_until_ready"])
+def test_a_symbol_is_on_the_page_that_is_found(symbol: str, visit: Open, folder: Path) -> None:
+    found = search(visit().page, symbol).first.get_attribute("href") or ""
+    file = folder / re.sub(r"^https?://[^/]*/|[?#].*", "", found) / "index.html"
+    assert symbol in text(file.read_text())
+
+
+def errors(folder: Path) -> dict[str, list[str]]:
+    """The messages of each type of error that pages show."""
+    found: dict[str, list[str]] = {}
+    for file in sorted(folder.rglob("index.html")):
+        shown = re.findall(r'live-error"><pre><code><strong>(.*?)</strong>: (.*?)</code>', file.read_text(), re.DOTALL)
+        for kind, message in shown:
+            found.setdefault(kind, []).append(text(message))
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("kind", ["TracerBoolConversionError", "UnexpectedTracerError", "TypeError", "ValueError"])
+def test_an_error_of_a_page_is_on_the_page_that_is_found(kind: str, whole: bool, visit: Open, folder: Path) -> None:
+    message = errors(folder)[kind][0]
+    pasted = f"{kind}: {message}" if whole else message.partition("\n")[0][:60]
+    found = search(visit().page, pasted).first.get_attribute("href") or ""
+    file = folder / re.sub(r"^https?://[^/]*/|[?#].*", "", found) / "index.html"
+    assert message.partition("\n")[0] in text(file.read_text())
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("vmpa", "vmap"),
+        ("jax.numpy.whre", "jax.numpy.where"),
+        ("block_until_redy", "block_until_ready"),
+        ("gradeint of a sum", "gradient of a sum"),
+    ],
+)
+def test_a_misspelled_word_is_taken_for_the_one_that_was_meant(typed: str, meant: str, ask: Ask) -> None:
+    found = ask([typed, meant])
+    assert f"“{meant}”" in found[typed].note
+    assert found[typed].sections == found[meant].sections
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("how to bake a sourdough bread", "Nothing here answers that"),
+        ("ModuleNotFoundError: No module named 'tensorflow_probability.substrates'", "no entry"),
+        ("ValueError: Shape of passed values is (3, 2), indices imply (3, 4)", "no entry"),
+        ("psycopg2.OperationalError: could not connect to server: Connection refused", "no entry"),
+    ],
+)
+def test_what_has_no_entry_is_said_to_have_none(typed: str, words: str, ask: Ask) -> None:
+    assert words in ask([typed])[typed].note
+
+
+# --- how it is used -------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_loaded_before_the_first_query(visit: Open) -> None:
+    seen = visit("express/vmap/")
+    needed = re.compile(r"search_index|find\.js|vendor/|workers/")
+    assert not [request.url for request in seen.requests if needed.search(request.url)]
+    search(seen.page, "vmap")
+    asked = [request for request in seen.requests if needed.search(request.url)]
+    assert sum(request.sizes()["responseBodySize"] for request in asked) <= 900 * 1024
+
+
+@pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
+def test_text_that_arrives_without_a_key_is_looked_up(view: View, visit: Open) -> None:
+    page = visit("", view).page
+    page.locator("label.md-header__button[for=__search]" if view.width < 600 else ".md-search__input").click()
+    field = page.locator(".md-search__input")
+    expect(field).to_be_focused()
+    field.evaluate(
+        "(field, text) => { field.value = text; field.dispatchEvent(new InputEvent('input', { bubbles: true })); }",
+        "TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].",
+    )
+    expect(sections(page).first).to_have_attribute("href", re.compile("#TracerBoolConversionError$"))
+
+
+def test_enter_leads_to_the_first_result_and_its_section_is_named(visit: Open) -> None:
+    page = visit().page
+    first = search(page, "how do I stop a loop early").first
+    expect(first).to_contain_text("stop a loop early")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/answers/loops/.*#early-exit$"))
+
+
+def test_a_note_says_what_was_looked_up_and_goes_away(visit: Open) -> None:
+    page = visit().page
+    search(page, "vmpa")
+    expect(page.locator(NOTE)).to_contain_text("“vmap”")
+    page.locator(".md-search__input").fill("vmap")
+    expect(page.locator(NOTE)).to_be_empty()
+
+
+# --- what readers take along ----------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_copied_as_a_link_and_as_markdown(visit: Open) -> None:
+    page = visit("answers/loops/", permissions=["clipboard-read", "clipboard-write"]).page
+    bar = page.locator(".live-copy").nth(1)
+    bar.get_by_role("button", name="Copy link").click()
+    expect(bar.get_by_role("button", name="Copy link")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()").endswith("/answers/loops/#traced-if")
+    bar.get_by_role("button", name="Copy as Markdown").click()
+    expect(bar.get_by_role("button", name="Copy as Markdown")).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("## How do I write an if that depends on an array inside jit?\n\nUse `jnp.where`")
+    assert "```python\nimport jax\n" in copied and "```text\n[-0.3  4. ] [-0.6  0.8]\n```" in copied
+    assert re.search(r"Run with jax [\d.]+, Python [\d.]+, cpu: http.*#traced-if\n$", copied)
+
+
+def test_an_entry_of_the_error_dictionary_can_be_copied_too(visit: Open) -> None:
+    page = visit("debug/errors/").page
+    expect(page.get_by_role("button", name="Copy link: TracerBoolConversionError")).to_be_attached()
