@@ -33,6 +33,14 @@ const near = new IntersectionObserver(
   { rootMargin: "50%" },
 );
 
+// What invites to search opens the search, which has a field of its own on a phone.
+document.addEventListener("click", ({ target }) => {
+  if (!target.closest("[data-live-ask]")) return;
+  const toggle = document.getElementById("__search");
+  if (!toggle.checked) toggle.click();
+  document.querySelector(".md-search__input").focus();
+});
+
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
