@@ -4,6 +4,7 @@ import { stemmer } from "./vendor/stemmer.js";
 
 const SHOWN = 12; // results
 const EXCERPT = 260; // characters
+const TERMS = 30; // of a long query, the rarest
 
 // --- words ---------------------------------------------------------------------------------------------------------
 
@@ -157,13 +158,23 @@ const share = (asked, matched, rare) => {
   return all ? has / all : 0;
 };
 
+// The part of a query's sequences of five words that a text holds literally: much of a message, little of a question.
+const literal = (query, text) => {
+  const words = query.toLowerCase().match(/[\p{L}_][\w.]*/gu) ?? [];
+  const runs = words.slice(4).map((_, at) => words.slice(at, at + 5).join(" "));
+  const held = ` ${(text.toLowerCase().match(/[\p{L}_][\w.]*/gu) ?? []).join(" ")} `;
+  return runs.length ? runs.filter((run) => held.includes(run)).length / runs.length : 0;
+};
+
 const rank = ({ sections, index, seen, rare }, query, message) => {
-  const asked = [...new Set(terms(message || query))];
+  let asked = [...new Set(terms(message || query))];
+  if (asked.length > TERMS) asked = asked.sort((a, b) => rare(b) - rare(a)).filter((term) => seen.has(term)).slice(0, TERMS);
   const known = asked.filter((term) => seen.has(term));
   const typing = !message && /\w$/.test(query) ? asked.at(-1) : undefined;
   const hits = index.search(
-    message || query,
+    asked.join(" "),
     {
+      tokenize: (text) => text.split(" "),
       prefix: (term) => term === typing && term.length > 2 && !seen.has(term),
     },
   );
@@ -174,8 +185,8 @@ const rank = ({ sections, index, seen, rare }, query, message) => {
     hit.section = section;
     hit.share = share(words, new Set(hit.queryTerms), rare);
     hit.likeness = likeness(new Set(asked), section.phrases, rare);
-    const weight = message && section.kind === "error" ? 2 : WEIGHT[section.kind];
-    hit.score *= weight * (0.4 + hit.share) * (1 + 3 * hit.likeness ** 2);
+    hit.literal = section.kind === "error" && !message ? literal(query, section.text) : 0;
+    hit.score *= WEIGHT[section.kind] * (1 + hit.literal) * (0.4 + hit.share) * (1 + 3 * hit.likeness ** 2);
   }
   return hits.slice(0, 150).sort((a, b) => b.score - a.score);
 };
@@ -247,9 +258,11 @@ export const find = async (query) => {
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
   let note = "";
+  // A message has an entry of its own, or none; what else is near comes after it.
+  const entry = hits.find(({ section, share, literal }) => section.kind === "error" && (message ? share > 0.5 : literal > 0.4));
   if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
-  else if (message && !hits.some((hit) => hit.section.kind === "error" && hit.share > 0.5 && hit === hits[0]))
-    note = "This message has no entry here. The nearest sections are:";
+  else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
+  else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
   else if (!message && !(hits[0]?.share >= 0.45)) note = "Nothing here answers that as asked. The nearest sections are:";
   if (text !== query.trim()) note = `No section has “${query.trim()}”. These have “${text}”:`;
   hits = hits.slice(0, SHOWN);

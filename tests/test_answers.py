@@ -1,0 +1,92 @@
+"""Every answer has its form, and its program gives alone, under JAX's defaults, what the page shows."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from livepages.course import read_course
+from livepages.execute import Engine, Outcome, Runner, failures
+from livepages.source import Block, Page, find_project
+from livepages.source.page import parse
+from tests.conftest import Course
+
+PROJECT = find_project(Path(__file__))
+PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if path.parent.name == "answers"]
+PAGES = [path for path in PAGES if path.stem != "index"]
+QUESTION = re.compile(r"^## (?P<text>.+\?) \{ #(?P<id>[a-z0-9-]+) \}\n\n<!-- asked\n(?P<asked>.+?)\n-->\n", re.M | re.S)
+FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
+
+
+def names(path: Path) -> str:
+    return path.stem
+
+
+def test_there_are_enough_questions_and_none_twice() -> None:
+    questions = [match["text"] for path in PAGES for match in QUESTION.finditer(path.read_text())]
+    assert len(questions) >= 300
+    assert len(set(questions)) == len(questions)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=names)
+def test_an_answer_has_its_form(path: Path) -> None:
+    parts = re.split(r"(?=^## )", path.read_text(), flags=re.M)[1:]
+    assert parts
+    for part in parts:
+        heading, question = part.partition("\n")[0], QUESTION.match(part)
+        assert question, f"{heading}: wants the form `## Question? {{ #id }}` with a comment <!-- asked below it"
+        wordings = question["asked"].splitlines()
+        assert len(wordings) >= 5 and len(set(wordings)) == len(wordings), heading
+        answer = part[question.end() :]
+        assert len(FENCE.sub("", answer).split()) < 150, heading
+        assert re.search(r"^More: \[", answer, re.M), heading
+        for fence in FENCE.findall(answer):
+            opening, *code, _ = fence.splitlines()
+            assert opening.startswith("```python ") and ("fresh=" in opening or "exec=" in opening), heading
+            assert len(code) <= 20 and all(len(line) <= 80 for line in code), heading
+
+
+def alone(page: Page, block: Block) -> Page:
+    """A page that consists of one block, with as many devices as the page says that the reader needs."""
+    lines = [""] * len(page.text)
+    lines[block.fence.start : block.fence.end] = page.text[block.fence.start : block.fence.end]
+    head = f"---\ndevices: {page.meta['devices']}\n---" if "devices" in page.meta else "\n\n"
+    lines[:3] = head.split("\n")
+    return parse("\n".join(lines), page.path.with_name(f"{page.path.stem}-{block.index}.md"), PROJECT)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=names)
+def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Runner, path: Path) -> None:
+    page, run = course.ran(path)
+    pages = {alone(page, block): block for block in page.program if block.options.source != "none"}
+    engine = Engine(replace(PROJECT, options={}), runner)
+    kept = engine.kept(pages)
+    runs = kept | engine.run([single for single in pages if single.path not in kept])
+    shown = run.by_block(page)
+    wrong = {
+        f"{page.name}:{block.line}": (told(outcome), told(shown[block.index]))
+        for single, block in pages.items()
+        for outcome in runs[single.path].outcomes
+        if failures(single, runs[single.path])
+        or not block.options.volatile
+        and told(outcome) != told(shown[block.index])
+    }
+    assert not wrong
+
+
+def told(outcome: Outcome) -> tuple[str, str]:
+    """What a block printed, without what differs from run to run, and what it raised."""
+    text = outcome.stdout
+    for pattern, meaning in PROJECT.runtime.meaningless:
+        text = pattern.sub(meaning, text)
+    return text, outcome.raised.type if outcome.raised else outcome.skipped
+
+
+def test_a_program_that_needs_what_stands_before_it_is_found(course: Course) -> None:
+    path = PROJECT.docs / "answers" / "loops.md"
+    text = '# Page\n\n```python\na = 1\n```\n\n```python fresh="on"\nprint(a)\n```\n'
+    page = parse(text, path, PROJECT)
+    [single] = [alone(page, block) for block in page.program if block.options.fresh]
+    assert [block.code.strip() for block in single.program] == ["print(a)"]
+    assert failures(single, course.engine.run([single])[single.path])
