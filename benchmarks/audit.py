@@ -1,6 +1,6 @@
 """What readers get: the built site in Chromium, against the bars that it has to clear.
 
-    python -m benchmarks.audit [--runs 5] [--page express/vmap/]...
+    python -m benchmarks.audit [--runs 5] [--page basics/vmap/]...
 
 Every page: requests to other hosts, axe in all views, bytes of the first load. Search: the time to show what a query
 finds. Lighthouse (mobile) on every page, if Node is there: a page that misses a bar at first is run again, and the

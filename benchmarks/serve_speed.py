@@ -1,6 +1,6 @@
 """How long an author waits, under `mkdocs serve` on the real site, from saving a page until it is served again.
 
-    python benchmarks/serve_speed.py [--pages express/vmap.md express/derivatives.md] [--repeat 3]
+    python benchmarks/serve_speed.py [--pages basics/vmap.md basics/derivatives.md] [--repeat 3]
 
 Works on a copy of the site. The table goes to the terminal and to ``benchmarks/serve_speed.md``. How long it takes
 until the change is noticed is part of what is measured.
@@ -23,12 +23,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGES = (
-    "express/vmap.md",
-    "express/derivatives.md",
+    "basics/vmap.md",
+    "basics/derivatives.md",
     "start/ten-minutes.md",
-    "compile/jit.md",
-    "build/training.md",
-    "build/diffusion.md",
+    "speed/jit.md",
+    "train/training.md",
+    "train/diffusion.md",
 )
 
 

@@ -1,6 +1,7 @@
 """The sections of pages as a list of links, with which a page of contents is filled."""
 
 import html
+import posixpath
 import re
 from pathlib import Path
 
@@ -22,11 +23,16 @@ def title(page: str) -> str:
     return (DOCS / f"{page}.md").read_text(encoding="utf-8").partition("\n# ")[2].partition("\n")[0]
 
 
-def as_html(*pages: str) -> str:
-    """The sections of some pages as links for a page of the folder above them, each page's under its title."""
+def as_html(*pages: str, here: str) -> str:
+    """The sections of some pages as links, each page's under its title.
+
+    Args:
+        pages: their files below the folder of pages, without endings.
+        here: the address, below that of the site, of the page that shows the links.
+    """
     parts = []
     for page in pages:
-        url = page.rpartition("/")[2] + "/"
+        url = posixpath.relpath(page, here) + "/"
         rows = "".join(
             f'<li class="live-row"><a href="{url}#{anchor}">{_code(text)}</a></li>' for text, anchor in sections(page)
         )

@@ -86,9 +86,7 @@ def read_host(text: str) -> Host | None:
 
 def recorded(folder: Path) -> dict[str, Host]:
     """The hosts whose records of the page are in a folder, by the names of the folders that hold them."""
-    found = {
-        file.parts[-3]: read_host(file.read_text("utf-8")) for file in sorted(folder.glob("*/compile/cost-model.*"))
-    }
+    found = {file.parts[-3]: read_host(file.read_text("utf-8")) for file in sorted(folder.glob("*/speed/cost-model.*"))}
     return {name: host for name, host in found.items() if host}
 
 

@@ -50,14 +50,14 @@ def absent(text: str) -> list[str]:
 
 # Their output says where in the code something is, or what the compiler notes of it, which is another place in a notebook.
 NAME_PLACES = {
-    "debug/errors-devices.md",
+    "lookup/errors-devices.md",
     "debug/inside.md",
-    "debug/message-to-cause.md",
+    "lookup/message-to-cause.md",
     "practice/scale.md",
     "scale/pmap.md",
 }
 # The compiler's notes on these two are of whichever program it compiled first; that they run to their end is shown.
-NOTES_OF_THE_COMPILER = {"compile/memory.md", "compile/read-the-compiler.md"}
+NOTES_OF_THE_COMPILER = {"speed/memory.md", "speed/read-the-compiler.md"}
 
 
 def told(output: str) -> str:

@@ -14,7 +14,7 @@ EVERYDAY = "carry, device, dtype, gradient, host, key, mask, reference, tracing"
 
 def glossary() -> dict[str, str]:
     """The sentence of each entry."""
-    text = (PROJECT.docs / "find/glossary.md").read_text()
+    text = (PROJECT.docs / "lookup/glossary.md").read_text()
     return dict(re.findall(r"^## (.+)\n\n(.+)\n\n```python", text, re.MULTILINE))
 
 

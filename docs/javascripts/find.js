@@ -47,9 +47,9 @@ const plain = (text) =>
 
 const kind = (location) =>
   /^answers\/.*#/.test(location) ? "answer"
-  : /^debug\/errors[\w-]*\/#/.test(location) ? "error"
-  : /^find\/claims/.test(location) ? "claim"
-  : /^find\/names/.test(location) ? "name"
+  : /^lookup\/errors[\w-]*\/#/.test(location) ? "error"
+  : /^lookup\/claims/.test(location) ? "claim"
+  : /^lookup\/names/.test(location) ? "name"
   : /^practice\//.test(location) ? "practice"
   : /#where-next$/.test(location) ? "link"
   : "section";

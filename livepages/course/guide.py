@@ -3,7 +3,7 @@
 Pages say in their front matter what they are about, and which pages to read before them::
 
     description: "A sentence."
-    before: [express/arrays.md]
+    before: [basics/arrays.md]
 """
 
 import posixpath

@@ -112,5 +112,5 @@ def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
 @pytest.fixture
 def ask(visit: Callable[..., Visit]) -> Callable[[list[str]], dict[str, Found]]:
     """Asks the site's search, as its input does; gives what it shows for each query."""
-    page = visit("find/names/").page
+    page = visit("lookup/names/").page
     return lambda queries: {query: Found(**found) for query, found in page.evaluate(ASK, queries).items()}

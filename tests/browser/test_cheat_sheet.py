@@ -8,7 +8,7 @@ from tests.browser.reader import Visit
 
 def test_the_cheat_sheet_prints_on_two_sheets(visit: Callable[..., Visit]) -> None:
     for paper in ("A4", "Letter"):
-        pdf = visit("find/cheat-sheet/").page.pdf(format=paper)
+        pdf = visit("lookup/cheat-sheet/").page.pdf(format=paper)
         assert len(re.findall(rb"/Type /Page\b", pdf)) == 2
 
 

@@ -12,7 +12,7 @@ def test_a_name_typed_in_full_is_the_first_result(
     ask: Callable[..., dict[str, Found]], visit: Callable[..., Visit]
 ) -> None:
     places: dict[str, str] = {}
-    for url in ("find/names/", "find/names-others/"):
+    for url in ("lookup/names/", "lookup/names-others/"):
         names = visit(url).page.locator("h3[id]").evaluate_all("all => all.map(heading => heading.id)")
         places |= {name: f"{url}#{name}" for name in names}
     assert len(places) > 300
@@ -23,10 +23,10 @@ def test_a_name_typed_in_full_is_the_first_result(
 @pytest.mark.parametrize(
     ("typed", "place"),
     [
-        ("jnp.where", "find/names/#jax.numpy.where"),
-        ("lax.scan", "find/names/#jax.lax.scan"),
-        ("np.asarray", "find/names-others/#numpy.asarray"),
-        (" jax.jit ", "find/names/#jax.jit"),
+        ("jnp.where", "lookup/names/#jax.numpy.where"),
+        ("lax.scan", "lookup/names/#jax.lax.scan"),
+        ("np.asarray", "lookup/names-others/#numpy.asarray"),
+        (" jax.jit ", "lookup/names/#jax.jit"),
     ],
 )
 def test_a_name_as_code_has_it_is_the_first_result(

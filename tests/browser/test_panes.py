@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.browser.reader import View, Visit, hold
 
-URL = "compile/read-the-compiler/"
+URL = "speed/read-the-compiler/"
 EXPRESSION = "jnp.exp(x)"
 
 

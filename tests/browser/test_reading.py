@@ -12,7 +12,7 @@ from tests.browser.reader import View, Visit, hold
 
 Open = Callable[..., Visit]
 PROJECT = find_project(Path(__file__))
-VMAP = "express/vmap/"
+VMAP = "basics/vmap/"
 CLIPBOARD = {"permissions": ["clipboard-read", "clipboard-write"]}
 
 
@@ -72,7 +72,7 @@ def test_the_drawer_of_a_phone_holds_the_pages_once_it_is_open(visit: Open) -> N
     page.locator("label.md-header__button[for=__drawer]").click()
     expect(link).to_be_in_viewport()
     link.click()
-    expect(page).to_have_url(re.compile("express/pytrees/"))
+    expect(page).to_have_url(re.compile("basics/pytrees/"))
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def copies(page: Page, url: str) -> None:
         assert page.evaluate("navigator.clipboard.readText()") == block.code.rstrip()
 
 
-@pytest.mark.parametrize("url", [VMAP, "express/updates/"])
+@pytest.mark.parametrize("url", [VMAP, "basics/updates/"])
 def test_copying_gives_the_code_alone(url: str, visit: Open) -> None:
     copies(visit(url, **CLIPBOARD).page, url)
 
@@ -139,7 +139,7 @@ def test_a_note_on_a_line_opens_and_closes(visit: Open) -> None:
 
 
 def test_a_link_shows_what_it_leads_to(visit: Open) -> None:
-    page = visit("find/map/").page
+    page = visit("learn/").page
     page.locator("article").get_by_role("link", name="Vectorizing with vmap").first.hover()
     expect(page.locator(".md-tooltip2")).to_contain_text("write a function for one example")
 
@@ -162,7 +162,7 @@ def test_print_from_dark_mode_is_dark_on_white(visit: Open) -> None:
 
 
 def test_going_on_without_a_reload_keeps_everything_working(visit: Open) -> None:
-    page = visit("express/derivatives/", **CLIPBOARD).page
+    page = visit("basics/derivatives/", **CLIPBOARD).page
     page.evaluate("window.stayed = true")
     page.locator(".md-footer__link--next").click()
     expect(page.locator("h1")).to_contain_text("vmap")
@@ -173,7 +173,7 @@ def test_going_on_without_a_reload_keeps_everything_working(visit: Open) -> None
     small.locator("summary").click()
     expect(small).to_have_attribute("open", "")
     page.locator(".md-footer__link--prev").click()
-    page.wait_for_url("**/express/derivatives/")
+    page.wait_for_url("**/basics/derivatives/")
     assert page.evaluate("window.stayed")
 
 

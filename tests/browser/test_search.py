@@ -139,7 +139,7 @@ def test_what_has_no_entry_is_said_to_have_none(typed: str, words: str, ask: Ask
 
 
 def test_nothing_is_loaded_before_the_first_query(visit: Open) -> None:
-    seen = visit("express/vmap/")
+    seen = visit("basics/vmap/")
     needed = re.compile(r"search_index|find\.js|vendor/|workers/")
     assert not [request.url for request in seen.requests if needed.search(request.url)]
     search(seen.page, "vmap")
@@ -194,5 +194,5 @@ def test_an_answer_is_copied_as_a_link_and_as_markdown(visit: Open) -> None:
 
 
 def test_an_entry_of_the_error_dictionary_can_be_copied_too(visit: Open) -> None:
-    page = visit("debug/errors/").page
+    page = visit("lookup/errors/").page
     expect(page.get_by_role("button", name="Copy link: TracerBoolConversionError")).to_be_attached()

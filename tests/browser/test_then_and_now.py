@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import Found
 from tests.browser.reader import Visit
 
-FUNCTIONS, ARRAYS, DEVICES = (f"find/then-and-now-{part}/" for part in ("functions", "arrays", "devices"))
+FUNCTIONS, ARRAYS, DEVICES = (f"lookup/then-and-now-{part}/" for part in ("functions", "arrays", "devices"))
 
 
 @pytest.mark.parametrize(
