@@ -39,7 +39,7 @@ def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixt
 def test_failures_are_listed_with_line_and_exit_status_1(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:
-    page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python\n{}['k']\n```\n")
+    page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python fresh='on'\n{}['k']\n```\n\n```python\nx\n```\n")
     site.write("docs/other.md", "```python\n[][0]\n```\n")
     site.write("docs/third.md", '```python colour="red"\n```\n')
     status, said = command(capsys, "run")
@@ -47,6 +47,8 @@ def test_failures_are_listed_with_line_and_exit_status_1(
     for line in (
         "docs/page.md:5: block of line 3",
         "docs/page.md:9: block",
+        "docs/page.md:12: 1 block not run: the block on line 3 failed",
+        "ran docs/page.md: 2 of 3 blocks failed, 1 not run",
         "docs/other.md:2: block",
         "docs/third.md:1: unknown option",
     ):

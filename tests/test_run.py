@@ -275,7 +275,7 @@ def first_output(running: Running) -> str:
 
 def test_a_page_under_way_gives_what_it_has(site: Site, runner: Runner) -> None:
     gate = Gate(site)
-    page = site.page("print('first')\nundefined", gate.wait, "print('last')")
+    page = site.page("fresh='on'\nprint('first')\nundefined", gate.wait, "print('last')")
     (running,) = runner.start(site.project, [Task(page)])
     assert first_output(running) == "first\n"
     so_far = running.so_far()
@@ -511,14 +511,48 @@ def test_a_failure_in_an_included_file_names_the_include(site: Site) -> None:
     assert failure.line == 5
 
 
-def test_the_blocks_after_a_failure_still_run_and_their_failures_count(site: Site) -> None:
-    page, run = site.run("x = 1 / 0", "print(x)", "print('fine')", "{}['other']", "y = x", "print(y)")
-    found = failures(page, run)
-    assert ["ZeroDivisionError" in found[0].message, "KeyError" in found[1].message] == [True, True]
-    assert len(found) == 2
-    assert run.outcomes[1].skipped.startswith("needs x, which the block of line 3")
-    assert run.outcomes[2].stdout == "fine\n"
-    assert run.outcomes[5].skipped.startswith("needs y")
+STOPS = {
+    "an error": ("1 / 0", "ZeroDivisionError"),
+    "no error": ('raises="KeyError"\nx = 1', "raised nothing"),
+    "a figure without words": ("import matplotlib.pyplot as plt\nplt.plot([1, 2]);", 'needs alt="…"'),
+    "a changed directory": ("import os\nos.chdir('/')", "changed the working directory"),
+    "the end of its process": ("import os\nos._exit(3)", "exit status 3"),
+}
+
+
+@pytest.mark.parametrize("kind", STOPS)
+def test_the_blocks_after_a_failed_one_do_not_run_but_those_that_rest_on_no_other(site: Site, kind: str) -> None:
+    code, message = STOPS[kind]
+    page, run = site.run("print('before')", code, "print('after')", "fresh='on'\nprint('fresh')", "print('last')")
+    (failure,) = failures(page, run)
+    assert message in failure.message and failure.block == page.program[1].line
+    assert [outcome.stdout for outcome in run.outcomes] == ["before\n", "", "", "fresh\n", ""]
+    assert [outcome.stopped_by for outcome in run.outcomes] == [None, None, 1, None, 1]
+    assert {run.outcomes[number].skipped for number in (2, 4)} == {f"the block on line {failure.block} failed"}
+
+
+@pytest.mark.parametrize("code", ["1 / 0", "import os\nos._exit(3)", "timeout='0.5'\nwhile True: pass"])
+def test_the_failure_of_a_fresh_block_stops_no_other(site: Site, code: str) -> None:
+    fresh = f"fresh='on' {code}" if code.startswith("timeout") else f"fresh='on'\n{code}"
+    page, run = site.run("x = 'set'", fresh, "print(x)", fresh, "print(x, 'again')")
+    assert [failure.block for failure in failures(page, run)] == [page.program[1].line, page.program[3].line]
+    assert [outcome.stdout for outcome in run.outcomes] == ["", "", "set\n", "", "set again\n"]
+    assert {"jax"} <= set(run.modules) and run.device
+
+
+def test_settings_that_are_refused_stop_every_block(site: Site) -> None:
+    head = "---\njax: {jax_no_such_thing: 1}\n---\n"
+    outcomes = site.outcomes("x = 1", "fresh='on'\ny = 2", head=head)
+    assert "settings of the page" in outcomes[0].fault and outcomes[1].stopped_by == 0
+
+
+def test_what_needs_a_name_of_a_block_that_does_not_run_here_is_not_run_either(site: Site) -> None:
+    page, run = site.run('needs="tpus>=4096"\nx = 1', "y = x", "print(y)", "print('on')", "print(undefined)", "z = 1")
+    (failure,) = failures(page, run)
+    assert "undefined" in failure.message
+    assert run.outcomes[1].skipped == f"needs x, which the block on line {page.program[0].line} did not get to make"
+    assert run.outcomes[2].skipped.startswith("needs y") and run.outcomes[3].stdout == "on\n"
+    assert run.outcomes[5].stopped_by == 4
 
 
 # --- hostile pages -----------------------------------------------------------------------------------------------
@@ -547,6 +581,9 @@ HOSTILE = {
 }
 
 
+FOUND_OUT_LATER = {"leftover thread"}  # when the other blocks have run
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: Site, kind: str) -> None:
     code, message = HOSTILE[kind]
@@ -559,7 +596,8 @@ def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: 
     assert (failure.page, failure.block) == ("docs/hostile.md", 7)
     before, _, after = runs[hostile.path].outcomes
     assert before.stdout == "before\n"
-    assert after.stdout == "after\n" or after.skipped == "the block of line 7 ended the process"
+    stopped = after.skipped == "the block on line 7 failed" and after.stopped_by == 1
+    assert stopped != (after.stdout == "after\n") == (kind in FOUND_OUT_LATER)
 
 
 def test_output_may_hold_anything_that_is_text(site: Site) -> None:

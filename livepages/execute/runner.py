@@ -14,7 +14,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_co
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from livepages.execute.outcome import Run, judge
+from livepages.execute.outcome import Run
 from livepages.execute.processes import Process, Server, WorkerError
 from livepages.source import Page, Project
 from livepages.worker import (
@@ -36,6 +36,7 @@ from livepages.worker import (
     Ready,
     Refused,
     decode,
+    stopped_after,
 )
 
 START_LIMIT = 120.0  # seconds until a page's process must have begun its first block
@@ -55,6 +56,16 @@ class _Messages:
     def __init__(self) -> None:
         self.all: list[Message] = []
         self._at = 0
+        self._first = 0  # of the process that speaks now
+
+    def begin(self) -> None:
+        """Another process is about to speak, in a file of its own."""
+        self._at, self._first = 0, len(self.all)
+
+    @property
+    def latest(self) -> list[Message]:
+        """What the process has said that spoke last."""
+        return self.all[self._first :]
 
     def read(self, file: Path) -> None:
         """Take the lines that are new in the file."""
@@ -67,7 +78,7 @@ class _Messages:
     @property
     def under_way(self) -> tuple[int, int]:
         """The block that began last, -1 if none has, and where its output begins."""
-        begun = [message for message in self.all if isinstance(message, Begun)]
+        begun = [message for message in self.latest if isinstance(message, Begun)]
         return (begun[-1].block, begun[-1].at) if begun else (-1, 0)
 
 
@@ -82,8 +93,8 @@ class Running:
 
     def so_far(self) -> Run:
         """What the page has given up to now; blocks without an outcome yet are pending."""
-        outcomes = [outcome or Outcome(pending=True) for outcome in _outcomes(self.task, self.messages)]
-        return Run(_without_consequences(self.task.page, outcomes))
+        outcomes = _outcomes(self.task, self.messages.all)
+        return Run(tuple(outcome or Outcome(pending=True) for outcome in outcomes))
 
     def stop(self) -> None:
         """Let it end soon, its process too; its future is cancelled unless it has finished by then."""
@@ -182,10 +193,26 @@ class Runner:
         self._running.discard(running)
 
     def _outcome(self, project: Project, running: Running) -> Run:
+        """Run the blocks of a page; where one ends the process, those that do not rest on it in another."""
+        blocks = running.task.page.program[: running.task.count]
+        only = [*range(len(blocks))]
+        while only:
+            ended = self._process(project, running, tuple(only))
+            if ended is None:
+                break
+            whole = blocks[ended].options.fresh  # no other block rests on the one that ended the process
+            only = [at for at in only if at > ended and (whole or blocks[at].options.fresh)]
+            if whole and any(not blocks[at].options.fresh for at in only):
+                only = [at for at in range(ended) if not blocks[at].options.fresh] + only
+        return _run_of(running)
+
+    def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
+        """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
         folder = Path(tempfile.mkdtemp(prefix="livepages-"))
+        running.messages.begin()
         try:
             with _turn(project, running):
-                process = self._start(project, _job(running.task, folder, project))
+                process = self._start(project, _job(running.task, folder, project, only))
                 try:
                     status, fault = _watch(process, folder, _limits(project, running.task.page), running)
                 finally:
@@ -231,7 +258,7 @@ def _limits(project: Project, page: Page) -> list[float]:
     return [block.options.timeout or default for block in page.program]
 
 
-def _job(task: Task, folder: Path, project: Project) -> Job:
+def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...]) -> Job:
     page = task.page
     return Job(
         folder=str(folder),
@@ -240,6 +267,8 @@ def _job(task: Task, folder: Path, project: Project) -> Job:
             Code(
                 block.code,
                 block.start,
+                block.line,
+                block.expected,
                 block.options.needs or page.settings.needs,
                 block.marks,
                 block.importorskip,
@@ -247,6 +276,7 @@ def _job(task: Task, folder: Path, project: Project) -> Job:
             )
             for block in page.program[: task.count]
         ),
+        only=only,
         uses=tuple(word for word in ("matplotlib",) if word in page.script),
         settings=page.settings.runtime,
         options=project.options,
@@ -285,39 +315,60 @@ def _size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def _collect(running: Running, folder: Path, status: int | None, fault: str) -> Run:
-    """What the page's process said, and for each block that it did not get to, why."""
+def _collect(running: Running, folder: Path, status: int | None, fault: str) -> int | None:
+    """Take what the page's process said. If it ended early, say so of the block that ran; the place of that block."""
     task, messages = running.task, running.messages
     messages.read(folder / MESSAGES)
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
-    if crash and messages.under_way[0] < 0:
+    number, at = messages.under_way
+    if crash and number < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
         fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
-    outcomes = _outcomes(task, messages)
-    finished: Finished | None = None
-    ready = 0.0
-    for message in messages.all:
+    for message in messages.latest:
         match message:
             case Refused(why):
-                fault = f"the settings of the page cannot be used: {why}"
-            case Ready(seconds):
-                ready = seconds
+                _end(running, 0, Outcome(fault=f"the settings of the page cannot be used: {why}"), all_after=True)
+                return None
             case Finished():
-                finished = message
-    if finished is None:
-        finished = Finished("", (), (), (), 0.0)
-        number, at = messages.under_way
-        outcomes = _ended(task, outcomes, max(number, 0), _rest(folder, at), fault or _ending(status))
-    asked = [message for message in messages.all if isinstance(message, Asked)]
+                return None
+    number = max(number, 0)
+    known = _outcomes(task, messages.latest)[number]
+    outcome = replace(known or Outcome(output=((OUT, _rest(folder, at)),)), fault=fault or _ending(status))
+    _end(running, number, outcome, all_after=False)
+    return number
+
+
+def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> None:
+    """Say of a block that it ended the process, and of those after it that they do not run.
+
+    Args:
+        running: the page.
+        number: the place of the block.
+        outcome: its outcome.
+        all_after: whether those do not run either that do not rest on it.
+    """
+    blocks = running.task.page.program[: running.task.count]
+    stopped = stopped_after(number, blocks[number].line)
+    running.messages.all.append(Gave(number, outcome))
+    for at in range(number + 1, len(blocks)):
+        if all_after or not (blocks[number].options.fresh or blocks[at].options.fresh):
+            running.messages.all.append(Gave(at, stopped))
+
+
+def _run_of(running: Running) -> Run:
+    """What the processes of a page have said."""
+    said = running.messages.all
+    finished = [message for message in said if isinstance(message, Finished)]
+    asked = [message for message in said if isinstance(message, Asked | Finished)]
     return Run(
-        outcomes=_without_consequences(task.page, [outcome or Outcome() for outcome in outcomes]),
-        device=finished.device,
-        files=_sorted(finished.files, *(one.files for one in asked)),
-        questions=_sorted(finished.questions, *(one.questions for one in asked)),
-        modules=finished.modules,
-        seconds=finished.seconds,
-        ready=ready,
+        outcomes=tuple(outcome or Outcome() for outcome in _outcomes(running.task, said)),
+        device=next((one.device for one in finished), ""),
+        files=_sorted(*(one.files for one in asked)),
+        questions=_sorted(*(one.questions for one in asked)),
+        modules=_sorted(*(one.modules for one in finished)),
+        seconds=sum(one.seconds for one in finished),
+        ready=next((message.seconds for message in said if isinstance(message, Ready)), 0.0),
     )
 
 
@@ -325,26 +376,17 @@ def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set().union(*several)))
 
 
-def _outcomes(task: Task, messages: _Messages) -> list[Outcome | None]:
+def _outcomes(task: Task, messages: Iterable[Message]) -> list[Outcome | None]:
     """The outcomes that are known, None for other blocks."""
     outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
-    for message in list(messages.all):
+    for message in list(messages):
         match message:
             case Gave(block, outcome):
-                outcomes[block] = outcome
+                by = outcome.stopped_by  # its line may be another by now
+                outcomes[block] = outcome if by is None else stopped_after(by, task.page.program[by].line)
             case Faulted(block, fault):
                 outcomes[block] = replace(outcomes[block] or Outcome(), fault=fault)
     return outcomes
-
-
-def _ended(task: Task, outcomes: list[Outcome | None], at: int, output: str, fault: str) -> list[Outcome | None]:
-    """The outcomes of a page whose process ended early, in block number `at`."""
-    ended = list(outcomes)
-    ended[at] = replace(ended[at] or Outcome(output=((OUT, output),)), fault=fault)
-    line = task.page.program[at].line
-    for number in range(at + 1, len(ended)):
-        ended[number] = Outcome(skipped=f"the block of line {line} ended the process")
-    return ended
 
 
 def _rest(folder: Path, at: int) -> str:
@@ -363,19 +405,3 @@ def _ending(status: int | None) -> str:
         return f"ended the process (exit status {status})"
     name = signal.Signals(-status).name
     return f"the process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-
-
-def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome, ...]:
-    """A name that a failed or skipped block did not get to bind is no failure of the block that misses it."""
-    missing: dict[str, int] = {}
-    kept = []
-    for block, outcome in zip(page.program, outcomes, strict=False):
-        name = outcome.raised.name if outcome.raised else ""
-        if name in missing:
-            why = f"needs {name}, which the block of line {missing[name]} did not get to make"
-            kept.append(Outcome(skipped=why))
-        else:
-            kept.append(outcome)
-        if name in missing or outcome.skipped or judge(block, outcome):
-            missing |= {bound: block.line for bound in block.binds if bound not in missing}
-    return tuple(kept)

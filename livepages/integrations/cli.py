@@ -4,6 +4,7 @@ import argparse
 import os.path
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,6 +105,8 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         failed += failures(page, runs[page.path])
         if options.verbose:
             _print_run(page, runs[page.path])
+        for line in _stopped(page, runs[page.path]):
+            print(line)
     print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
     return _tell(failed)
 
@@ -161,6 +164,16 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     write(project.records / "status.svg", status.badge(project, programs))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
     return _tell(failed)
+
+
+def _stopped(page: Page, run: Run) -> Iterator[str]:
+    """A line for the blocks of a page that did not run because another one failed."""
+    stopped = [
+        (block, one) for block, one in zip(page.program, run.outcomes, strict=True) if one.stopped_by is not None
+    ]
+    if stopped:
+        first, outcome = stopped[0]
+        yield f"{page.name}:{first.line}: {count(len(stopped), 'block')} not run: {outcome.skipped}"
 
 
 def _compare(options: argparse.Namespace, project: Project) -> int:

@@ -175,8 +175,12 @@ class BlockItem(TestBlock):
             raise BlockError(str(Failure(block.page, block.line, block.line, self.fault)))
         run = runs.of(self.page)
         outcome = run.outcomes[self.number]
+        if outcome.stopped_by is not None and not self._is_asked(outcome.stopped_by):
+            # Nothing else would tell of the failure.
+            failed = judge(self.page.program[outcome.stopped_by], run.outcomes[outcome.stopped_by])
+            raise BlockError(str(Failure(block.page, block.line, block.line, f"not run: {failed}")))
         if outcome.skipped:
-            pytest.skip(outcome.skipped)
+            pytest.skip(outcome.skipped if outcome.stopped_by is None else f"not run: {outcome.skipped}")
         if failure := judge(block, outcome):
             raise BlockError(str(failure))
         if unread := runs.records.problems([self.page]):
@@ -185,6 +189,11 @@ class BlockItem(TestBlock):
         if told := mismatch(block, outcome, run.device, seen, self.project.runtime):
             message = "the output differs from the record; if it is right, record it with `livepages record`"
             raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
+
+    def _is_asked(self, number: int) -> bool:
+        """Whether a block of the page is tested as well."""
+        items = (item for item in self.session.items if isinstance(item, BlockItem))
+        return any(item.page.path == self.page.path and item.number == number for item in items)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""

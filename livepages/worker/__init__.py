@@ -16,6 +16,7 @@ from livepages.worker.protocol import (
     Begun,
     Code,
     Exited,
+    Expected,
     Faulted,
     Finished,
     Forked,
@@ -29,9 +30,11 @@ from livepages.worker.protocol import (
     decode,
     encode,
     from_json,
+    stopped_after,
 )
 from livepages.worker.questions import answer, content
 from livepages.worker.runtime import Runtime, SettingError, find_runtime, installed, is_device, runtimes
+from livepages.worker.verdict import wrong
 
 __all__ = [
     "Asked",
@@ -40,6 +43,7 @@ __all__ = [
     "Code",
     "ERR",
     "Exited",
+    "Expected",
     "Faulted",
     "Finished",
     "Forked",
@@ -66,4 +70,6 @@ __all__ = [
     "installed",
     "is_device",
     "runtimes",
+    "stopped_after",
+    "wrong",
 ]

@@ -50,9 +50,11 @@ from livepages.worker.protocol import (
     Refused,
     decode,
     encode,
+    stopped_after,
 )
 from livepages.worker.questions import is_local
 from livepages.worker.runtime import Runtime, find_runtime
+from livepages.worker.verdict import bound, wrong
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -232,11 +234,22 @@ def run_job(job: Job, runtime: Runtime) -> None:
     process = os.getpid()
     began = time.perf_counter()
     last: Gave | None = None
+    stopped: Outcome | None = None  # of the blocks after one that failed
+    missing: dict[str, int] = {}  # names that a block which did not run would have bound, and its line
     tell(Ready(time.monotonic() - job.asked))
     for number, block in enumerate(job.blocks):
+        if number not in job.only:
+            continue
+        if stopped and not block.fresh:
+            tell(Gave(number, stopped))
+            continue
         tell(Begun(number, capture.position))
         if kept := _kept_from_running(block, runtime):
+            if kept.skipped and not block.fresh:
+                missing |= dict.fromkeys(bound(block.code) - missing.keys(), block.line)
             tell(Gave(number, kept))
+            if kept.fault and not block.fresh:
+                stopped = stopped_after(number, block.line)
             continue
         before = runtime.counts()
         start = time.perf_counter()
@@ -251,7 +264,15 @@ def run_job(job: Job, runtime: Runtime) -> None:
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
         if not _at_home(work):
             fault = fault or "changed the working directory and did not change it back"
-        last = Gave(number, replace(outcome, output=output, fault=fault))
+        outcome = replace(outcome, output=output, fault=fault)
+        if not block.fresh and wrong(block.expected, outcome):
+            if raised and not fault and raised.name in missing:
+                made = f"needs {raised.name}, which the block on line {missing[raised.name]} did not get to make"
+                outcome = Outcome(skipped=made)
+                missing |= dict.fromkeys(bound(block.code) - missing.keys(), block.line)
+            else:
+                stopped = stopped_after(number, block.line)
+        last = Gave(number, outcome)
         tell(last)
     left = _left_running(started)
     if last and (late := capture.take()[0]):  # of threads that were waited for
