@@ -575,7 +575,7 @@ HOSTILE = {
     ),
     "chdir": ("import os\nos.chdir('/')", "changed the working directory"),
     "removed directory": ("import os, shutil\nshutil.rmtree(os.getcwd())", "changed the working directory"),
-    "all descriptors closed": ("import os\nos.closerange(3, 256)", "broke the process that it ran in"),
+    "all descriptors closed": ("import os\nos.closerange(3, 256)", "closed descriptors that it had not opened"),
     "message that raises": ("class E(Exception):\n    def __str__(self): return 1 / 0\nraise E", "its message raised"),
     "recursion": ("def f(): f()\nf()", "RecursionError"),
 }

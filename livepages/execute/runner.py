@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,14 +14,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from livepages.execute.outcome import Run
-from livepages.execute.processes import Process, Server, WorkerError
+from livepages.execute.processes import Process, Server, ServerLostError, WorkerError
 from livepages.source import Page, Project
 from livepages.worker import (
     CRASH,
     MESSAGES,
     OUT,
-    OUTPUT,
     OUTPUT_LIMIT,
+    OUTPUTS,
+    SILENCED,
     Asked,
     Begun,
     Code,
@@ -55,31 +55,39 @@ class _Messages:
 
     def __init__(self) -> None:
         self.all: list[Message] = []
-        self._at = 0
-        self._first = 0  # of the process that speaks now
+        self.first = 0  # of the process that speaks now
+        self._file, self._at = Path(), 0
 
-    def begin(self) -> None:
+    def begin(self, file: Path) -> None:
         """Another process is about to speak, in a file of its own."""
-        self._at, self._first = 0, len(self.all)
+        self.first, self._file, self._at = len(self.all), file, 0
 
     @property
     def latest(self) -> list[Message]:
         """What the process has said that spoke last."""
-        return self.all[self._first :]
+        return self.all[self.first :]
 
-    def read(self, file: Path) -> None:
-        """Take the lines that are new in the file."""
-        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
+    def read(self, blocks: int) -> None:
+        """Take the lines that are new in the file, of a page of so many blocks."""
+        with contextlib.suppress(FileNotFoundError), self._file.open("rb") as stream:
             stream.seek(self._at)
             *lines, _ = stream.read().split(b"\n")
             self._at += sum(len(line) + 1 for line in lines)
-            self.all += map(decode, lines)
+            self.all += [self._message(line, blocks) for line in lines if line]
+
+    def _message(self, line: bytes, blocks: int) -> Message:
+        """The message of a line. Only the page's process should write any, but the page might as well."""
+        with contextlib.suppress(Exception):  # whatever is wrong with a line
+            message = decode(line)
+            if getattr(message, "block", 0) in range(blocks):
+                return message
+        return Faulted(max(self.under_way, 0), "wrote into a file of the engine, by which its process reports")
 
     @property
-    def under_way(self) -> tuple[int, int]:
-        """The block that began last, -1 if none has, and where its output begins."""
+    def under_way(self) -> int:
+        """The block that began last, -1 if none has."""
         begun = [message for message in self.latest if isinstance(message, Begun)]
-        return (begun[-1].block, begun[-1].at) if begun else (-1, 0)
+        return begun[-1].block if begun else -1
 
 
 class Running:
@@ -208,28 +216,56 @@ class Runner:
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
         """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
-        folder = Path(tempfile.mkdtemp(prefix="livepages-"))
-        running.messages.begin()
-        try:
-            with _turn(project, running):
-                process = self._start(project, _job(running.task, folder, project, only))
+        messages = running.messages
+        with _turn(project, running):
+            try:
+                with self._lock:
+                    server = self._ready(project)
+                return _forked(server, project, running, only)
+            except ServerLostError:
+                if not server.has_forked:
+                    raise
+                # It may be another page that has ended it. With a server of its own none can.
+                del messages.all[messages.first :]
+                server = Server(project.runtime)
                 try:
-                    status, fault = _watch(process, folder, _limits(project, running.task.page), running)
+                    return _forked(server, project, running, only)
+                except ServerLostError:
+                    if not server.has_forked:
+                        raise
+                    _end(running, max(messages.under_way, 0), Outcome(fault=_KILLED_SERVER), all_after=True)
+                    return None
                 finally:
-                    process.kill()
-            return _collect(running, folder, status, fault)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _start(self, project: Project, job: Job) -> Process:
-        with self._lock:
-            return self._ready(project).start(job)
+                    server.close()
 
     def _ready(self, project: Project) -> Server:
         name = project.runtime.name
-        if name not in self._servers or not self._servers[name].alive:
+        if name in self._servers and not self._servers[name].alive:
+            self._servers.pop(name).close()
+        if name not in self._servers:
             self._servers[name] = Server(project.runtime)
         return self._servers[name]
+
+
+_KILLED_SERVER = "ended the process that pages are forked from, its parent"
+
+
+def _forked(server: Server, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
+    """Run some blocks of a page in a process that this server forks, as `Runner._process`."""
+    folder = server.new_folder()
+    running.messages.begin(folder / MESSAGES)
+    try:
+        process = server.start(_job(running.task, folder, project, only))
+        try:
+            status, fault = _watch(process, folder, _limits(project, running.task.page), running)
+        except ServerLostError:
+            running.messages.read(len(running.task.page.program))
+            raise
+        finally:
+            process.kill()
+        return _collect(running, folder, status, fault)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -239,9 +275,9 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
     Raises:
         CancelledError: nobody wants to know any more.
     """
-    project.cache.mkdir(parents=True, exist_ok=True)
     kind = fcntl.LOCK_EX if running.task.page.settings.alone else fcntl.LOCK_SH
-    with (project.cache / "running.lock").open("w") as lock:
+    lock = _lock(project)
+    try:
         while True:
             try:
                 fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -250,6 +286,17 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
                 if running.stopped.wait(0.05):
                     raise CancelledError from None
         yield
+    finally:
+        os.close(lock)
+
+
+def _lock(project: Project) -> int:
+    """What the builds of a project lock, as a descriptor: a file of the cache, or where there can be none, its root."""
+    try:
+        project.cache.mkdir(parents=True, exist_ok=True)
+        return os.open(project.cache / "running.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return os.open(project.root, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _limits(project: Project, page: Page) -> list[float]:
@@ -293,34 +340,37 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
     Raises:
         CancelledError: nobody wants to know any more.
     """
-    begun, clock, offset = -1, IdleClock(), 0
+    begun, clock, outputs = -1, IdleClock(), folder / OUTPUTS
+    blocks = len(running.task.page.program)
     while True:
         status = process.wait(0.05)
         if running.stopped.is_set():
             raise CancelledError
-        running.messages.read(folder / MESSAGES)
+        running.messages.read(blocks)
         if status is not None:
             return status, ""
-        block, at = running.messages.under_way
-        if block != begun:
-            begun, clock, offset = block, IdleClock(), at
+        if running.messages.under_way != begun:
+            begun, clock = running.messages.under_way, IdleClock()
         limit = limits[begun] if begun >= 0 else START_LIMIT
         if clock.seconds() > limit:
             return None, f"ran longer than {limit:g} s: stopped after {clock}"
-        if _size(folder / OUTPUT) - offset > 2 * OUTPUT_LIMIT:
+        if any(_size(file) > 2 * OUTPUT_LIMIT for file in outputs.glob("*")):
             return None, f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
 
 
 def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _collect(running: Running, folder: Path, status: int | None, fault: str) -> int | None:
     """Take what the page's process said. If it ended early, say so of the block that ran; the place of that block."""
     task, messages = running.task, running.messages
-    messages.read(folder / MESSAGES)
+    messages.read(len(task.page.program))
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
-    number, at = messages.under_way
+    number = messages.under_way
     if crash and number < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
@@ -334,7 +384,9 @@ def _collect(running: Running, folder: Path, status: int | None, fault: str) -> 
                 return None
     number = max(number, 0)
     known = _outcomes(task, messages.latest)[number]
-    outcome = replace(known or Outcome(output=((OUT, _rest(folder, at)),)), fault=fault or _ending(status))
+    outcome = replace(
+        known or Outcome(output=((OUT, _rest(folder / OUTPUTS / str(number))),)), fault=fault or _ending(status)
+    )
     _end(running, number, outcome, all_after=False)
     return number
 
@@ -379,21 +431,26 @@ def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
 def _outcomes(task: Task, messages: Iterable[Message]) -> list[Outcome | None]:
     """The outcomes that are known, None for other blocks."""
     outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
+    faults: dict[int, str] = {}
     for message in list(messages):
         match message:
             case Gave(block, outcome):
                 by = outcome.stopped_by  # its line may be another by now
                 outcomes[block] = outcome if by is None else stopped_after(by, task.page.program[by].line)
             case Faulted(block, fault):
-                outcomes[block] = replace(outcomes[block] or Outcome(), fault=fault)
+                faults[block] = fault
+    for block, fault in faults.items():
+        if block < len(outcomes):
+            outcome = outcomes[block] or Outcome()
+            outcomes[block] = replace(outcome, fault=outcome.fault or fault, skipped="", stopped_by=None)
     return outcomes
 
 
-def _rest(folder: Path, at: int) -> str:
+def _rest(output: Path) -> str:
     """The end of the output of a process that ended early, without the marks around standard error."""
     try:
-        with (folder / OUTPUT).open("rb") as file:
-            file.seek(max(at, _size(folder / OUTPUT) - 4000))
+        with output.open("rb") as file:
+            file.seek(max(0, _size(output) - 4000))
             data = file.read()
     except FileNotFoundError:
         return ""
@@ -401,6 +458,8 @@ def _rest(folder: Path, at: int) -> str:
 
 
 def _ending(status: int | None) -> str:
+    if status == SILENCED:
+        return "ended the process, which could not even write down why: is the disk for temporary files full?"
     if status is None or status >= 0:
         return f"ended the process (exit status {status})"
     name = signal.Signals(-status).name

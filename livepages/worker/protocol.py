@@ -14,8 +14,10 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 OUT, ERR = "out", "err"  # the streams that a block writes to
-# Files in the folder of a run: what its process says, what the page writes, and what broke the process if anything did.
-MESSAGES, OUTPUT, CRASH = "messages", "output", "crash"
+# In the folder of a run: what its process says, what the blocks write, a file each, and what broke the process if
+# anything did.
+MESSAGES, OUTPUTS, CRASH = "messages", "outputs", "crash"
+SILENCED = 71  # the exit status of a process that could not say what broke it
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,6 @@ class Begun:
     """A block begins."""
 
     block: int  # its place in the program
-    at: int  # where its output begins, in bytes
 
 
 @dataclass(frozen=True)
@@ -185,8 +186,8 @@ T = TypeVar("T")
 
 
 def encode(message: Message) -> bytes:
-    """A message as a line."""
-    return json.dumps({"": type(message).__name__, **asdict(message)}, default=str).encode() + b"\n"
+    """A message as a line; it begins one too, whatever else has been written before it."""
+    return b"\n" + json.dumps({"": type(message).__name__, **asdict(message)}, default=str).encode() + b"\n"
 
 
 def decode(line: bytes) -> Message:
