@@ -614,17 +614,6 @@ def test_what_a_page_started_in_a_session_of_its_own_ends_with_it(site: Site) ->
 
 
 @LINUX
-def test_pages_end_with_the_process_that_forked_them(site: Site) -> None:
-    page, runner = site.page("import os\nprint(os.getpid(), os.getppid())", "while True: pass"), Runner()
-    (running,) = runner.start(site.project, [Task(page)])
-    own, parent = first_output(running).split()
-    os.kill(int(parent), signal.SIGKILL)
-    assert process_ends(own)
-    assert "has ended" in running.future.result(HANG).outcomes[1].fault
-    runner.close()
-
-
-@LINUX
 def test_a_child_that_a_block_forks_does_not_run_the_rest_of_the_page(site: Site) -> None:
     first, second = site.outcomes("import os\nif pid := os.fork():\n    os.waitpid(pid, 0)", "print('once')")
     assert first.raised is None and second.stdout == "once\n"
