@@ -1,8 +1,6 @@
 """A page's own process: what it sees, what is captured, and that nothing it does harms anything else."""
 
-import os
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -98,7 +96,8 @@ def test_front_matter_sets_up_the_process(site: Site) -> None:
 
 
 def test_settings_that_jax_does_not_take_are_a_failure_of_the_page(site: Site) -> None:
-    (failure,) = site.failures("x = 1", "y = 2", head="---\njax: {jax_no_such_thing: 1}\n---\n")
+    (failure,) = site.failures("x = 1", "y = 2", head="---\ntitle: T\njax: {jax_no_such_thing: 1}\n---\n")
+    assert str(failure).startswith("docs/page.md:3: the settings of the page cannot be used: AttributeError: ")
     assert "jax_no_such_thing" in failure.message
 
 
@@ -555,6 +554,37 @@ def test_what_needs_a_name_of_a_block_that_does_not_run_here_is_not_run_either(s
     assert run.outcomes[5].stopped_by == 4
 
 
+# --- processes that a block starts -------------------------------------------------------------------------------
+
+
+def test_what_a_process_says_belongs_to_the_block_that_started_it(site: Site) -> None:
+    """However late: the next block, which the process waits for, has begun and written by then."""
+    late = "import os, time\nif not os.fork():\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n"
+    late += "    print('late')\n    os._exit(0)\nprint('first')"
+    program = "import subprocess\nsubprocess.Popen(['sh', '-c', 'while ! test -e go; do sleep 0.01; done; echo later; echo >&2 err']);"
+    go = "print('third')\nopen('go', 'w').close()\nos.wait(), os.wait();\nprint('end')"
+    page, run = site.run(late, program, go)
+    assert not failures(page, run)
+    assert [outcome.stdout for outcome in run.outcomes] == ["first\nlate\n", "later\nerr\n", "third\nend\n"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("XLA_FLAGS", "--xla_nonsense", "Unknown flag in XLA_FLAGS: --xla_nonsense"),
+        ("JAX_PLATFORMS", "nonsense", "Unable to initialize backend 'nonsense'"),
+    ],
+)
+def test_a_variable_that_jax_does_not_take_is_named(
+    site: Site, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    page, runner = site.page("import jax\njax.devices()"), Runner()
+    (failure,) = failures(page, runner.run(site.project, [Task(page)])[page.path])
+    runner.close()
+    assert message in str(failure)
+
+
 # --- hostile pages -----------------------------------------------------------------------------------------------
 
 HOSTILE = {
@@ -581,7 +611,31 @@ HOSTILE = {
 }
 
 
-FOUND_OUT_LATER = {"leftover thread"}  # when the other blocks have run
+# A page that meddles with descriptors and files of the engine.
+HOSTILE |= {
+    "numbers used again": (
+        "import os\nos.closerange(3, 100)\nfiles = [open(f'f{n}', 'w+') for n in range(50)]",
+        "closed descriptors that it had not opened",
+    ),
+    "standard output on another file": (
+        "import os\nos.dup2(os.open('other', os.O_CREAT | os.O_WRONLY), 1)",
+        "left descriptor 1 or 2",
+    ),
+    "lines among the messages": (
+        "open('../messages', 'ab').write(b'nonsense\\n{\"\": 3}\\nno end');",
+        "wrote into a file of the engine",
+    ),
+    "a message of its own": (
+        "open('../messages', 'a').write('\\n{\"\": \"Begun\", \"block\": 99}\\n');",
+        "wrote into a file of the engine",
+    ),
+    "the end of a page": ("import os, shutil\nshutil.rmtree('..')", "broke the process that it ran in"),
+}
+FOUND_OUT_LATER = {
+    "lines among the messages",
+    "a message of its own",
+    "leftover thread",
+}  # when the other blocks have run
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

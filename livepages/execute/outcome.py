@@ -59,6 +59,8 @@ def judge(block: Block, outcome: Outcome) -> Failure | None:
     found = wrong(block.expected, outcome)
     if found is None:
         return None
+    if outcome.line:
+        return Failure(block.page, outcome.line, 0, found[0])
     line = block.page_line(outcome.raised.line if outcome.raised else None)
     message, detail = found
     return Failure(block.page, line, block.line, beginning(message, MESSAGE), ends(detail, TRACEBACK))

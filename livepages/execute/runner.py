@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 from livepages.execute.outcome import Run
 from livepages.execute.processes import Process, Server, ServerLostError, WorkerError
@@ -56,11 +57,19 @@ class _Messages:
     def __init__(self) -> None:
         self.all: list[Message] = []
         self.first = 0  # of the process that speaks now
-        self._file, self._at = Path(), 0
+        self._file: IO[bytes] | None = None
+        self._unread = b""
 
     def begin(self, file: Path) -> None:
-        """Another process is about to speak, in a file of its own."""
-        self.first, self._file, self._at = len(self.all), file, 0
+        """Another process is about to speak, in a file of its own, which is held open here: the page may delete it."""
+        self.end()
+        self.first, self._file, self._unread = len(self.all), file.open("x+b"), b""
+
+    def end(self) -> None:
+        """The process will say no more."""
+        if self._file:
+            self._file.close()
+        self._file = None
 
     @property
     def latest(self) -> list[Message]:
@@ -69,11 +78,10 @@ class _Messages:
 
     def read(self, blocks: int) -> None:
         """Take the lines that are new in the file, of a page of so many blocks."""
-        with contextlib.suppress(FileNotFoundError), self._file.open("rb") as stream:
-            stream.seek(self._at)
-            *lines, _ = stream.read().split(b"\n")
-            self._at += sum(len(line) + 1 for line in lines)
-            self.all += [self._message(line, blocks) for line in lines if line]
+        if self._file:
+            *lines, self._unread = (self._unread + self._file.read()).split(b"\n")
+            for line in filter(None, lines):
+                self.all.append(self._message(line, blocks))
 
     def _message(self, line: bytes, blocks: int) -> Message:
         """The message of a line. Only the page's process should write any, but the page might as well."""
@@ -265,6 +273,7 @@ def _forked(server: Server, project: Project, running: Running, only: tuple[int,
             process.kill()
         return _collect(running, folder, status, fault)
     finally:
+        running.messages.end()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -371,14 +380,15 @@ def _collect(running: Running, folder: Path, status: int | None, fault: str) -> 
     messages.read(len(task.page.program))
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
     number = messages.under_way
-    if crash and number < 0:
+    if crash and number < 0 and not any(isinstance(message, Ready) for message in messages.latest):
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
         fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
     for message in messages.latest:
         match message:
             case Refused(why):
-                _end(running, 0, Outcome(fault=f"the settings of the page cannot be used: {why}"), all_after=True)
+                fault = f"the settings of the page cannot be used: {why}"
+                _end(running, 0, Outcome(fault=fault, line=task.page.settings.line), all_after=True)
                 return None
             case Finished():
                 return None
@@ -459,7 +469,7 @@ def _rest(output: Path) -> str:
 
 def _ending(status: int | None) -> str:
     if status == SILENCED:
-        return "ended the process, which could not even write down why: is the disk for temporary files full?"
+        return "ended the process, which could not write down why: its disk is full, or the folder of its run is gone"
     if status is None or status >= 0:
         return f"ended the process (exit status {status})"
     name = signal.Signals(-status).name

@@ -212,7 +212,7 @@ def run_job(job: Job, runtime: Runtime) -> None:
 
     def tell(message: Message) -> None:
         # No descriptor is kept, which the page might close, or come by another file under the number of.
-        messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+        messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             os.write(messages, encode(message))
         finally:

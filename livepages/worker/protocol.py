@@ -42,6 +42,7 @@ class Outcome:
     fault: str = ""  # what the block did to its process
     skipped: str = ""  # why it did not run
     stopped_by: int | None = None  # the place in the program of the failed block because of which it did not run
+    line: int = 0  # of the page's front matter, if what is wrong is wrong there and not in the block
     pending: bool = False  # nothing is known of it yet
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)  # what the runtime counts, by what one of it is called
