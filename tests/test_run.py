@@ -654,6 +654,11 @@ def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: 
     assert stopped != (after.stdout == "after\n") == (kind in FOUND_OUT_LATER)
 
 
+def test_what_a_block_gave_is_known_whatever_it_writes_among_the_messages(site: Site) -> None:
+    first, second = site.outcomes("print('kept')\nopen('../messages', 'a').write('no end');", "print('next')")
+    assert (first.stdout, second.stdout) == ("kept\n", "next\n") and first.fault
+
+
 def test_output_may_hold_anything_that_is_text(site: Site) -> None:
     page, run = site.run("print('`' * 8 + '\\n~~~~\\n</div><script>{{ x }} &amp;')")
     assert not failures(page, run)

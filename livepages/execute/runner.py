@@ -380,7 +380,7 @@ def _collect(running: Running, folder: Path, status: int | None, fault: str) -> 
     messages.read(len(task.page.program))
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
     number = messages.under_way
-    if crash and number < 0 and not any(isinstance(message, Ready) for message in messages.latest):
+    if crash and number < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
         fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
