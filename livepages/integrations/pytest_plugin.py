@@ -159,7 +159,7 @@ class BlockItem(TestBlock):
         item.fault = None
         for mark in block.marks:
             try:
-                _add(item, ast.parse(mark, mode="eval").body)
+                add(item, mark)
             except pytest.fail.Exception as error:  # it is not known, and pytest is strict
                 item.fault = f"mark {mark}: {error}"
         return item
@@ -210,11 +210,12 @@ class BlockItem(TestBlock):
         )
 
 
-def _add(item: pytest.Item, mark: ast.expr) -> None:
+def add(item: pytest.Item, text: str) -> None:
     """Add a mark to an item, as far as that needs no code of the page, so that marks can select items.
 
     What keeps a block from running is found out where it runs.
     """
+    mark = ast.parse(text, mode="eval").body
     call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if not name or name == "skipif":

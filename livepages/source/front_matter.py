@@ -71,10 +71,13 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
     """The values in a text of YAML by name, without those that are empty, and the lines of the page they are on."""
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         found = {} if node is None else loader.construct_document(node)
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 2
+        raise LineError(line, f"the front matter is not YAML: {error.reason}: {chr(error.character)!r}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise LineError(mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
