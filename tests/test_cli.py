@@ -67,6 +67,25 @@ def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[s
     assert status == 1 and "docs/page.md:1: " in said
 
 
+def test_check_says_one_line_for_a_page_whatever_there_is_to_say(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
+    off = '```python exec="off" why="a cluster"\nx\n```\n\n'
+    page.write_text("# T\n\n" + 3 * off + 3 * '```python needs="gpu"\nx = 1\n```\n\n' + 2 * "```python\ny = 1\n```\n\n")
+    command(capsys, "record", "--host", "cpu")
+    page.write_text(page.read_text().replace("x = 1", "x = 2"))
+    status, said = command(capsys, "check")
+    assert status == 1 and said.splitlines() == [
+        "docs/page.md:3: not run: a cluster (and 2 more blocks of the page)",
+        "1 page, 8 Python blocks, 3 of them not run",
+        "docs/page.md:15: runs only on some hosts, and none of them has recorded it (and 2 more blocks of the page)",
+        "cpu: 5 blocks without an up-to-date record, the first docs/page.md:15",
+        "docs/page.md:15: block of line 15: has no up-to-date record on cpu (and 4 more blocks of the page); "
+        "run `livepages record --host cpu`",
+        "1 failed",
+    ]
+
+
 def test_clean_deletes_what_runs_left_and_no_more(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
     command(capsys, "run")
     assert site.project.cache.exists()

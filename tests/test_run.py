@@ -374,6 +374,28 @@ jax.jit(lambda x: jax.debug.callback(lambda y: print("called", y), x))(3)"""
     assert [stream for stream, _ in outcome.output] == [OUT, ERR, OUT, ERR, OUT]
 
 
+def test_standard_error_does_not_say_where_files_lie_on_this_machine(site: Site) -> None:
+    site.write("snippets/helper.py", "import warnings\ndef warn():\n    warnings.warn('of the project')\n")
+    code = """import sys, warnings
+import helper, json, numpy
+helper.warn()
+warnings.warn_explicit("of Python", UserWarning, json.__file__, 3)
+warnings.warn_explicit("of a package", UserWarning, numpy.__file__, 4)
+print(open("own", "w").name, __import__("os").path.abspath("own"), __file__, file=sys.stderr)
+print("https://docs.jax.dev/en/latest/x.html /usr/lib/libx.so /dev/null and/or/not 1/2/3", file=sys.stderr)"""
+    (outcome,) = site.outcomes(code)
+    said = "".join(text for stream, text in outcome.output if stream == ERR)
+    assert outcome.raised is None
+    for line in (
+        "snippets/helper.py:3: UserWarning: of the project",
+        "/python/json/__init__.py:3: UserWarning: of Python",
+        "/site-packages/numpy/__init__.py:4: UserWarning: of a package",
+        "own own page.py",
+        "https://docs.jax.dev/en/latest/x.html /…/libx.so /dev/null and/or/not 1/2/3",
+    ):
+        assert line in said.splitlines()
+
+
 def test_callbacks_are_waited_for(site: Site) -> None:
     code = "import jax, time\ndef slow(x):\n    time.sleep(0.2)\n    print('late', x)\njax.jit(lambda x: jax.debug.callback(slow, x))(1)"
     assert site.outcomes(code, "print('next')")[0].stdout == "late 1\n"

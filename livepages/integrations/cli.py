@@ -14,7 +14,7 @@ from livepages.integrations.build import Build
 from livepages.integrations.progress import Progress
 from livepages.records import Host, Records, compare, record, write
 from livepages.render import status
-from livepages.source import Page, Project, ProjectError, find_project, read_inventories
+from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -117,25 +117,24 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     failed += Guide(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
-    for block in off:
-        print(f"{block.page}:{block.line}: not run: {block.options.why}")
+    for first, number in _by_page(off):
+        print(f"{first.page}:{first.line}: not run: {first.options.why}{_and_more(number)}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     records = Records(project)
     failed += records.problems(pages)
-    for block in records.unrecorded(pages):
-        print(f"{block.page}:{block.line}: runs only on some hosts, and none of them has recorded it")
+    for first, number in _by_page(records.unrecorded(pages)):
+        more = _and_more(number)
+        print(f"{first.page}:{first.line}: runs only on some hosts, and none of them has recorded it{more}")
     for host, stale in records.stale(pages).items():
-        first = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
-        print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{first}")
+        where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
+        print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{where}")
+        what, how = f"has no up-to-date record on {host}", f"run `livepages record --host {host}`"
         if host == project.reference:
             failed += [
                 Failure(
-                    block.page,
-                    block.line,
-                    block.line,
-                    f"has no up-to-date record on {host}; run `livepages record --host {host}`",
+                    first.page, first.line, first.line, f"has no up-to-date record on {host}{_and_more(number)}; {how}"
                 )
-                for block in stale
+                for first, number in _by_page(stale)
             ]
     message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
     failed += [
@@ -144,6 +143,18 @@ def _check(_: argparse.Namespace, project: Project) -> int:
         if file.is_relative_to(project.records / project.reference)
     ]
     return _tell(failed)
+
+
+def _by_page(blocks: list[Block]) -> list[tuple[Block, int]]:
+    """The first of the blocks of each page, and how many there are of it."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.page, []).append(block)
+    return [(of_page[0], len(of_page)) for of_page in found.values()]
+
+
+def _and_more(number: int) -> str:
+    return f" (and {count(number - 1, 'more block')} of the page)" if number > 1 else ""
 
 
 def _record(options: argparse.Namespace, project: Project) -> int:

@@ -33,6 +33,7 @@ from livepages.worker.capture import Capture, escaped, streams
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.load import IdleClock
 from livepages.worker.marks import skipped
+from livepages.worker.places import without_places
 from livepages.worker.protocol import (
     CRASH,
     MESSAGES,
@@ -219,7 +220,7 @@ def run_job(job: Job, runtime: Runtime) -> None:
             os.close(messages)
 
     _last_to_live()
-    capture = Capture(folder / OUTPUTS)
+    capture = Capture(folder / OUTPUTS, without_places(job.root, job.folder))
     capture.begin(job.only[0])
     guard = Guard(folder)
     work = os.path.realpath(folder / "work")

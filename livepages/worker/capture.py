@@ -50,8 +50,14 @@ class Capture:
     1 and 2: a page may close any other.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, tidy: Callable[[str], str]) -> None:
+        """Begin.
+
+        Args:
+            folder: to be made, for the files.
+            tidy: what becomes of what is written to standard error.
+        """
+        self._folder, self._tidy = folder, tidy
         self._file = folder
         self._taken: dict[int, int] = {}  # bytes of each block's output
         self._flush_c: Callable[[Any], Any] | None = getattr(_libc(), "fflush", None)
@@ -99,7 +105,7 @@ class Capture:
             data = file.read(max(0, OUTPUT_LIMIT - at))
             size = os.fstat(file.fileno()).st_size
         self._taken[block] = max(at, size)
-        return _split(data), size
+        return tuple((stream, self._tidy(text) if stream == ERR else text) for stream, text in _split(data)), size
 
     def _flush(self) -> None:
         if self._flush_c:
