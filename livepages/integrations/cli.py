@@ -128,14 +128,10 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     for host, stale in records.stale(pages).items():
         where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
         print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{where}")
-        what, how = f"has no up-to-date record on {host}", f"run `livepages record --host {host}`"
         if host == project.reference:
-            failed += [
-                Failure(
-                    first.page, first.line, first.line, f"has no up-to-date record on {host}{_and_more(number)}; {how}"
-                )
-                for first, number in _by_page(stale)
-            ]
+            for first_of_page, number in _by_page(stale):
+                what = f"has no up-to-date record on {host}{_and_more(number)}; run `livepages record --host {host}`"
+                failed.append(Failure(first_of_page.page, first_of_page.line, first_of_page.line, what))
     message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
     failed += [
         Failure(project.name(file), 1, 0, message)
