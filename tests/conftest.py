@@ -20,7 +20,7 @@ from livepages.source import Page, Project, find_project
 
 pytest_plugins = ["pytester"]
 HANG = 600.0  # seconds that only what hangs takes, however busy the machine is
-_OPTION = r'\w+="'
+_OPTION = r"""\w+=["']"""
 
 
 @pytest.fixture(scope="session")

@@ -85,7 +85,7 @@ def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines
     assert builds.whole.wait(HANG)
     run = builds.run(page)
     (failure,) = failures(page, run)
-    assert f"the block of line {failure.block} ended the process" == run.outcomes[2].skipped
+    assert f"the block on line {failure.block} failed" == run.outcomes[2].skipped
     assert builds.started == [page.name]
 
 

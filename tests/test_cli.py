@@ -39,7 +39,7 @@ def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixt
 def test_failures_are_listed_with_line_and_exit_status_1(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:
-    page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python\n{}['k']\n```\n")
+    page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python fresh='on'\n{}['k']\n```\n\n```python\nx\n```\n")
     site.write("docs/other.md", "```python\n[][0]\n```\n")
     site.write("docs/third.md", '```python colour="red"\n```\n')
     status, said = command(capsys, "run")
@@ -47,6 +47,8 @@ def test_failures_are_listed_with_line_and_exit_status_1(
     for line in (
         "docs/page.md:5: block of line 3",
         "docs/page.md:9: block",
+        "docs/page.md:12: 1 block not run: the block on line 3 failed",
+        "ran docs/page.md: 2 of 3 blocks failed, 1 not run",
         "docs/other.md:2: block",
         "docs/third.md:1: unknown option",
     ):
@@ -63,6 +65,25 @@ def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[s
     page.write_text("```python\nnever closed\n")
     status, said = command(capsys, "check")
     assert status == 1 and "docs/page.md:1: " in said
+
+
+def test_check_says_one_line_for_a_page_whatever_there_is_to_say(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
+    off = '```python exec="off" why="a cluster"\nx\n```\n\n'
+    page.write_text("# T\n\n" + 3 * off + 3 * '```python needs="gpu"\nx = 1\n```\n\n' + 2 * "```python\ny = 1\n```\n\n")
+    command(capsys, "record", "--host", "cpu")
+    page.write_text(page.read_text().replace("x = 1", "x = 2"))
+    status, said = command(capsys, "check")
+    assert status == 1 and said.splitlines() == [
+        "docs/page.md:3: not run: a cluster (and 2 more blocks of the page)",
+        "1 page, 8 Python blocks, 3 of them not run",
+        "docs/page.md:15: runs only on some hosts, and none of them has recorded it (and 2 more blocks of the page)",
+        "cpu: 5 blocks without an up-to-date record, the first docs/page.md:15",
+        "docs/page.md:15: block of line 15: has no up-to-date record on cpu (and 4 more blocks of the page); "
+        "run `livepages record --host cpu`",
+        "1 failed",
+    ]
 
 
 def test_clean_deletes_what_runs_left_and_no_more(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:

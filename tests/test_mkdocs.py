@@ -362,8 +362,8 @@ def test_nothing_that_is_half_written_keeps_requests_waiting(book: Site, served:
 
 def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site, served: Served) -> None:
     gate = Gate(book)
-    blocks = ("1 / 0", gate.wait, "{}['k']")
-    book.write("docs/two.md", "# Two\n\n" + "\n".join(f"```python\n{block}\n```\n" for block in blocks))
+    blocks = (" fresh='on'\n1 / 0", "\n" + gate.wait, "\n{}['k']", "\nprint('last')")
+    book.write("docs/two.md", "# Two\n\n" + "\n".join(f"```python{block}\n```\n" for block in blocks))
     half = served.wait("/two/", "data-live-pending")
     # Other pages are served in the meantime, and this one as far as it is then.
     for number in range(100):
@@ -372,15 +372,16 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site
         half = served.get("/two/")
         if "ZeroDivisionError" in half:
             break
-    assert re.findall('data-live-pending="([^"]*)"', half) == ["docs/two.md:7", "docs/two.md:13"]
-    assert "2 still running" in served.said and "of 3 blocks failed" not in served.said
+    assert re.findall('data-live-pending="([^"]*)"', half) == ["docs/two.md:7", "docs/two.md:13", "docs/two.md:17"]
+    assert "3 still running" in served.said and "of 4 blocks failed" not in served.said
     gate.open()
     whole = served.wait("/two/", "KeyError")
     assert "ZeroDivisionError" in whole and "data-live-pending" not in whole
+    assert "Not run: the block on line 13 failed" in whole
     for said in (
         "docs/two.md:4: block of line 3: raised ZeroDivisionError",
         "docs/two.md:14: block of line 13: raised KeyError",
-        "ran docs/two.md: 2 of 3 blocks failed",
+        "ran docs/two.md: 2 of 4 blocks failed, 1 not run",
     ):
         assert served.said.count(said) == 1
 

@@ -118,6 +118,7 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("```python `odd`\nx\n```\n", 1, "not a fence"),
         ("---\ndevices: 8\n", 1, "not closed"),
         ("---\na: [\n---\n", 2, "YAML"),
+        ("---\na: 1\nb: \x1f\n---\n", 3, "not YAML: special characters are not allowed: '\\x1f'"),
         ("---\n- a\n---\n", 1, "mapping"),
         ("---\ntitle: T\ndevices: many\n---\n", 3, "devices"),
         ("---\nx64: 1\n---\n", 2, "x64"),

@@ -64,6 +64,17 @@ def test_a_failure_points_at_the_line_and_the_other_blocks_count(pytester: pytes
     assert "livepages/" not in result.stdout.str()
 
 
+def test_blocks_after_a_failed_one_are_skipped_if_it_is_tested_too(pytester: pytest.Pytester, project: Path) -> None:
+    text = PAGE + "\n```python\nprint('last')\n```\n\n```python fresh='on'\nprint('fresh')\n```\n"
+    (project / "docs" / "page.md").write_text(text.replace("a == 1", "a == 2"))
+    result = run(pytester, "docs", "-rs")
+    result.assert_outcomes(passed=2, failed=1, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*not run: the block on line 9 failed"])
+    result = run(pytester, "docs/page.md::line 14")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["docs/page.md:14: block of line 14: not run: docs/page.md:11: block of line 9: *"])
+
+
 def test_a_page_that_cannot_be_read_fails_with_its_line_and_alone(pytester: pytest.Pytester, project: Path) -> None:
     (project / "docs" / "other.md").write_text("# T\n\n```python colour='red'\n```\n")
     result = run(pytester, "docs")

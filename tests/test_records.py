@@ -99,15 +99,16 @@ def test_a_changed_module_ends_what_the_record_says_of_the_pages_that_import_it(
 
 
 def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Site) -> None:
-    page, run = site.run("print(1)", "1 / 0", MANY)
+    page, run = site.run("print(1)", MANY, "1 / 0", "print(2)")
     record(site.project, "cpu", [(page, run)])
-    first, second, third = yaml.safe_load(files(site)["page.yml"])["blocks"]
+    first, third, second = yaml.safe_load(files(site)["page.yml"])["blocks"]
     assert first["outcome"] == "ran"
     assert (second["outcome"], second["error"]) == ("failed", "raised ZeroDivisionError: division by zero")
     assert third["outcome"] == "not run" and third["error"].startswith("needs gpus>=64; this host has")
     seen = [entry for found in Records(site.project).seen(page).values() for entry in found]
     assert [one.entry.good for one in seen] == [True, False, False]
-    assert Records(site.project).stale([page])["cpu"] == [page.program[1]]
+    # A block that did not run because another one failed has no record.
+    assert Records(site.project).stale([page])["cpu"] == [*page.program[2:]]
 
 
 def test_a_host_keeps_its_name_for_itself(recorded: tuple[Site, Page, Run]) -> None:

@@ -68,3 +68,13 @@ def test_a_failure_is_told_at_a_size_that_can_be_read(site: Site) -> None:
     raised = Raised("E", ("E",), "m" * 3_000_000, f"{FRAMES}\nE: the end", 1)
     failure = judge(page.program[0], Outcome(raised=raised))
     assert failure and len(str(failure)) < MESSAGE + 2 * TRACEBACK and failure.detail.endswith("E: the end")
+
+
+def test_every_form_says_why_a_block_after_a_failed_one_did_not_run(site: Site) -> None:
+    page = site.page("1 / 0", "print('after')")
+    why = "the block on line 3 failed"
+    run = Run((Outcome(fault="failed"), Outcome(skipped=why, stopped_by=0)))
+    notebook = nbformat.reads(programs(page, run, site.project, "", str)["notebook"], as_version=4)
+    assert f"Not run: {why}" in "\n".join(render.page_lines(page, run, site.project.runtime, {}, str))
+    assert f"Not run: {why}" in plain(page, run, site.project.runtime, pieces(page, str))
+    assert notebook.cells[-1].outputs[0].text == f"Not run: {why}\n"

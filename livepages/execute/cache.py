@@ -1,7 +1,9 @@
 """Values by key, on disk: safe when several builds share it, bounded in size, deletable at any time."""
 
+import contextlib
 import json
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -20,8 +22,9 @@ class Cache:
         file = self._file(key)
         try:
             value = json.loads(file.read_bytes())
-            os.utime(file)
-        except (OSError, ValueError):
+            with contextlib.suppress(OSError):  # of somebody else
+                os.utime(file)
+        except (OSError, ValueError, RecursionError):
             return None
         return value
 
@@ -33,6 +36,8 @@ class Cache:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 json.dump(value, stream)
+            if file.is_dir():
+                shutil.rmtree(file)
             os.replace(name, file)
         except BaseException:
             Path(name).unlink(missing_ok=True)
@@ -55,5 +60,6 @@ def prune(folder: Path, limit: int = LIMIT) -> None:
     for _, size, file in sorted(files):
         if total <= limit:
             break
-        file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
         total -= size

@@ -1,7 +1,9 @@
 """Pages to runs, through the cache: what every integration calls."""
 
+import contextlib
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -16,6 +18,8 @@ from livepages.execute.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
 from livepages.worker import answer, from_json
 
+log = logging.getLogger("mkdocs.plugins.livepages.execute")  # where MkDocs shows it; elsewhere on standard error
+
 
 class Engine:
     """Runs a project's pages, and knows which need not run again."""
@@ -25,6 +29,7 @@ class Engine:
         self._runner = runner or Runner()
         self._cache = Cache(project.cache / "runs")
         self._has_kept = False
+        self._said: set[str] = set()
 
     def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
         """The pages of these files, and a failure for each that cannot be read."""
@@ -48,8 +53,11 @@ class Engine:
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
-            if entry and (failed or not entry["failed"]) and self._still(entry):
-                found[page.path] = from_json(Run, entry["run"])
+            with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # a damaged entry is none
+                if entry and (failed or not entry["failed"]) and self._still(entry):
+                    run = from_json(Run, entry["run"])
+                    if len(run.outcomes) == len(page.program):
+                        found[page.path] = run
         return found
 
     def run(
@@ -90,6 +98,11 @@ class Engine:
             prune(self.project.cache / "runs")
             prune(self.project.cache / "compiled")
 
+    def _say_once(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            log.warning(message)
+
     def _keeper(self) -> Callable[[Page, Run], None]:
         """What keeps the runs that begin now."""
         host, began = _host(self.project), time.time()
@@ -103,8 +116,11 @@ class Engine:
                     "versions": distributions.versions(run.modules),
                     "failed": bool(failures(page, run)),
                 }
-                self._cache.put(_key(page, host), entry)
-                self._has_kept = True
+                try:
+                    self._cache.put(_key(page, host), entry)
+                    self._has_kept = True
+                except OSError as error:
+                    self._say_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
 
         return keep
 

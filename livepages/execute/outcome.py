@@ -1,11 +1,10 @@
 """What running a page gave: plain data that the cache keeps, and the integrations show and judge."""
 
-import re
 from dataclasses import dataclass
 
 from livepages.execute.sizes import MESSAGE, TRACEBACK, beginning, ends
 from livepages.source import Block, Page
-from livepages.worker import Outcome, Raised
+from livepages.worker import Outcome, wrong
 
 
 @dataclass(frozen=True)
@@ -57,46 +56,19 @@ def failures(page: Page, run: Run) -> list[Failure]:
 
 def judge(block: Block, outcome: Outcome) -> Failure | None:
     """What is wrong with a block's outcome, None if it is as the page says."""
-    options, raised = block.options, outcome.raised
-
-    def failure(message: str, detail: str = "") -> Failure:
-        line = block.page_line(raised.line if raised else None)
-        return Failure(block.page, line, block.line, beginning(message, MESSAGE), ends(detail, TRACEBACK))
-
-    if outcome.skipped or outcome.pending:
+    found = wrong(block.expected, outcome)
+    if found is None:
         return None
-    if outcome.fault:
-        return failure(outcome.fault, outcome.stdout[-2000:])
-    if options.raises:
-        if raised is None:
-            return failure(f"should raise {options.raises}, but raised nothing")
-        if options.raises not in raised.bases:
-            return failure(f"should raise {options.raises}, but raised {raised.type}", raised.traceback)
-        if not re.search(options.match, raised.message):
-            return failure(f"the message of {raised.type} does not match {options.match!r}", raised.traceback)
-    elif raised is not None:
-        return failure(f"raised {_summary(raised)}", raised.traceback)
-    if outcome.figures and not options.alt:
-        return failure('a figure needs alt="…" on the fence: what it shows, in words')
-    if options.alt and not outcome.figures:
-        return failure("alt describes a figure, but the block leaves none open")
-    if block.expected_output is not None:
-        wanted, got = block.expected_output, outcome.stdout
-        if block.expected_output_ignore_whitespace:
-            wanted, got = re.sub(r"\s+", "", wanted), re.sub(r"\s+", "", got)
-        if wanted != got:
-            return failure("the output is not the expected one", f"expected:\n{wanted}\ngot:\n{got}")
-    return None
+    if outcome.line:
+        return Failure(block.page, outcome.line, 0, found[0])
+    line = block.page_line(outcome.raised.line if outcome.raised else None)
+    message, detail = found
+    return Failure(block.page, line, block.line, beginning(message, MESSAGE), ends(detail, TRACEBACK))
 
 
 def count(number: int, what: str) -> str:
     """A number of things, in words: ``1 block``, ``2 blocks``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _summary(raised: Raised) -> str:
-    first = raised.message.strip().splitlines()[0] if raised.message.strip() else ""
-    return f"{raised.type}: {first}" if first else raised.type
 
 
 def _indent(text: str) -> str:

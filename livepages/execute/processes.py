@@ -1,15 +1,17 @@
-"""Processes for pages, forked from one that has imported the runtime."""
+"""Processes for pages, forked from one that has imported the runtime; and the folders of their runs."""
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from livepages.worker import CRASH, Exited, Forked, Job, Runtime, decode, encode
+from livepages.worker import Exited, Forked, Job, Runtime, decode, encode
 
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",  # sets print in the same order every time
@@ -21,6 +23,13 @@ _ENVIRONMENT = {
 
 class WorkerError(Exception):
     """The engine's own process failed, through no fault of a page."""
+
+
+class ServerLostError(WorkerError):
+    """The process that pages are forked from has ended before its time."""
+
+    def __init__(self) -> None:
+        super().__init__("the process that pages are forked from has ended; its message stands above")
 
 
 def _environment(runtime: Runtime) -> Mapping[str, str]:
@@ -36,6 +45,7 @@ class Process:
     def __init__(self) -> None:
         self.pid: int | None = None
         self.status: int | None = None
+        self.lost = False  # with the server
         self.ended = threading.Event()
         self._begun = threading.Event()
 
@@ -44,15 +54,22 @@ class Process:
         self.pid = pid
         self._begun.set()
 
-    def end(self, status: int) -> None:
-        """Take note that the process has ended."""
-        self.status = status
+    def end(self, status: int | None) -> None:
+        """Take note that the process has ended; None if nobody knows how, as the server has ended."""
+        self.status, self.lost = status, status is None
         self._begun.set()
         self.ended.set()
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status (minus the signal) if the process ends within `seconds`."""
-        return self.status if self.ended.wait(seconds) else None
+        """The exit status (minus the signal) if the process ends within `seconds`.
+
+        Raises:
+            ServerLostError: it ended with the server.
+        """
+        self.ended.wait(seconds)
+        if self.lost:
+            raise ServerLostError
+        return self.status
 
     def kill(self) -> None:
         """End the process and all that it began."""
@@ -69,61 +86,97 @@ class Process:
 
 
 class Server:
-    """The process that has imported the runtime and touched no device, which forks the pages' processes."""
+    """The process that has imported the runtime and touched no device, which forks the pages' processes.
+
+    However the process that made it ends, it ends too, and with it all pages and what they began, and the folders of
+    their runs are deleted.
+    """
 
     def __init__(self, runtime: Runtime) -> None:
         if not hasattr(os, "fork"):
             raise WorkerError(_NO_FORK)
-        command = [sys.executable, "-P", "-m", "livepages.worker", runtime.name]
+        self._folder = _made("")
+        command = [sys.executable, "-P", "-m", "livepages.worker", runtime.name, str(self._folder)]
         environment = _environment(runtime)
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        # In a session of its own: what is sent to the group of the build must not keep it from tidying up.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+        )
         self._processes: dict[str, Process] = {}
         self._lock = threading.Lock()
+        self._over = False
+        self.has_forked = False
         threading.Thread(target=self._listen, name="livepages-server", daemon=True).start()
 
     @property
     def alive(self) -> bool:
         """Whether it can fork."""
-        return self._process.poll() is None
+        return not self._over and self._process.poll() is None
+
+    def new_folder(self) -> Path:
+        """An empty folder for a run.
+
+        Raises:
+            WorkerError: there cannot be one.
+        """
+        return _made(str(self._folder))
 
     def start(self, job: Job) -> Process:
-        """Fork a process for a job."""
+        """Fork a process for a job.
+
+        Raises:
+            ServerLostError: there is no server any more.
+        """
         process = Process()
         with self._lock:
+            if self._over:
+                raise ServerLostError
             self._processes[job.folder] = process
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(encode(job))
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise WorkerError(_NO_SERVER) from None
+            assert self._process.stdin is not None
+            try:
+                self._process.stdin.write(encode(job))
+                self._process.stdin.flush()
+            except OSError:
+                raise ServerLostError from None
         return process
 
     def close(self) -> None:
         """End it, once and for all."""
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
         self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            match decode(line):
-                case Forked(folder, pid):
-                    with self._lock:
-                        self._processes[folder].begin(pid)
-                case Exited(folder, status):
-                    with self._lock:
-                        self._processes.pop(folder).end(status)
+            with contextlib.suppress(ValueError, KeyError):  # a page may write here, if it tries hard
+                match decode(line):
+                    case Forked(folder, pid):
+                        self.has_forked = True
+                        with self._lock:
+                            self._processes[folder].begin(pid)
+                    case Exited(folder, status):
+                        with self._lock:
+                            self._processes.pop(folder).end(status)
         with self._lock:
-            for folder, process in self._processes.items():
+            self._over = True
+            for process in self._processes.values():
                 process.end_group()
-                Path(folder, CRASH).write_text(_NO_SERVER, encoding="utf-8")
-                process.end(70)
+                process.end(None)
+
+
+def _made(parent: str) -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="livepages-", dir=parent or None))
+    except OSError as error:
+        where = error.filename or parent or "the folder for temporary files"
+        why = f"{where}: no folder can be made there: {error.strerror}"
+        raise WorkerError(f"{why}; make room, or name another folder in the variable TMPDIR") from None
 
 
 _NO_FORK = (
     "pages run in processes that are forked, which this system cannot do: use Linux or macOS, "
     "or on Windows the subsystem for Linux (WSL)"
 )
-_NO_SERVER = "the process that pages are forked from has ended; its message stands above"

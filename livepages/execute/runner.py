@@ -6,23 +6,24 @@ import os
 import re
 import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
-from livepages.execute.outcome import Run, judge
-from livepages.execute.processes import Process, Server, WorkerError
+from livepages.execute.outcome import Run
+from livepages.execute.processes import Process, Server, ServerLostError, WorkerError
 from livepages.source import Page, Project
 from livepages.worker import (
     CRASH,
     MESSAGES,
     OUT,
-    OUTPUT,
     OUTPUT_LIMIT,
+    OUTPUTS,
+    SILENCED,
     Asked,
     Begun,
     Code,
@@ -36,6 +37,7 @@ from livepages.worker import (
     Ready,
     Refused,
     decode,
+    stopped_after,
 )
 
 START_LIMIT = 120.0  # seconds until a page's process must have begun its first block
@@ -54,21 +56,46 @@ class _Messages:
 
     def __init__(self) -> None:
         self.all: list[Message] = []
-        self._at = 0
+        self.first = 0  # of the process that speaks now
+        self._file: IO[bytes] | None = None
+        self._unread = b""
 
-    def read(self, file: Path) -> None:
-        """Take the lines that are new in the file."""
-        with contextlib.suppress(FileNotFoundError), file.open("rb") as stream:
-            stream.seek(self._at)
-            *lines, _ = stream.read().split(b"\n")
-            self._at += sum(len(line) + 1 for line in lines)
-            self.all += map(decode, lines)
+    def begin(self, file: Path) -> None:
+        """Another process is about to speak, in a file of its own, which is held open here: the page may delete it."""
+        self.end()
+        self.first, self._file, self._unread = len(self.all), file.open("x+b"), b""
+
+    def end(self) -> None:
+        """The process will say no more."""
+        if self._file:
+            self._file.close()
+        self._file = None
 
     @property
-    def under_way(self) -> tuple[int, int]:
-        """The block that began last, -1 if none has, and where its output begins."""
-        begun = [message for message in self.all if isinstance(message, Begun)]
-        return (begun[-1].block, begun[-1].at) if begun else (-1, 0)
+    def latest(self) -> list[Message]:
+        """What the process has said that spoke last."""
+        return self.all[self.first :]
+
+    def read(self, blocks: int) -> None:
+        """Take the lines that are new in the file, of a page of so many blocks."""
+        if self._file:
+            *lines, self._unread = (self._unread + self._file.read()).split(b"\n")
+            for line in filter(None, lines):
+                self.all.append(self._message(line, blocks))
+
+    def _message(self, line: bytes, blocks: int) -> Message:
+        """The message of a line. Only the page's process should write any, but the page might as well."""
+        with contextlib.suppress(Exception):  # whatever is wrong with a line
+            message = decode(line)
+            if getattr(message, "block", 0) in range(blocks):
+                return message
+        return Faulted(max(self.under_way, 0), "wrote into a file of the engine, by which its process reports")
+
+    @property
+    def under_way(self) -> int:
+        """The block that began last, -1 if none has."""
+        begun = [message for message in self.latest if isinstance(message, Begun)]
+        return begun[-1].block if begun else -1
 
 
 class Running:
@@ -82,8 +109,8 @@ class Running:
 
     def so_far(self) -> Run:
         """What the page has given up to now; blocks without an outcome yet are pending."""
-        outcomes = [outcome or Outcome(pending=True) for outcome in _outcomes(self.task, self.messages)]
-        return Run(_without_consequences(self.task.page, outcomes))
+        outcomes = _outcomes(self.task, self.messages.all)
+        return Run(tuple(outcome or Outcome(pending=True) for outcome in outcomes))
 
     def stop(self) -> None:
         """Let it end soon, its process too; its future is cancelled unless it has finished by then."""
@@ -182,27 +209,72 @@ class Runner:
         self._running.discard(running)
 
     def _outcome(self, project: Project, running: Running) -> Run:
-        folder = Path(tempfile.mkdtemp(prefix="livepages-"))
-        try:
-            with _turn(project, running):
-                process = self._start(project, _job(running.task, folder, project))
-                try:
-                    status, fault = _watch(process, folder, _limits(project, running.task.page), running)
-                finally:
-                    process.kill()
-            return _collect(running, folder, status, fault)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        """Run the blocks of a page; where one ends the process, those that do not rest on it in another."""
+        blocks = running.task.page.program[: running.task.count]
+        only = [*range(len(blocks))]
+        while only:
+            ended = self._process(project, running, tuple(only))
+            if ended is None:
+                break
+            whole = blocks[ended].options.fresh  # no other block rests on the one that ended the process
+            only = [at for at in only if at > ended and (whole or blocks[at].options.fresh)]
+            if whole and any(not blocks[at].options.fresh for at in only):
+                only = [at for at in range(ended) if not blocks[at].options.fresh] + only
+        return _run_of(running)
 
-    def _start(self, project: Project, job: Job) -> Process:
-        with self._lock:
-            return self._ready(project).start(job)
+    def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
+        """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
+        messages = running.messages
+        with _turn(project, running):
+            try:
+                with self._lock:
+                    server = self._ready(project)
+                return _forked(server, project, running, only)
+            except ServerLostError:
+                if not server.has_forked:
+                    raise
+                # It may be another page that has ended it. With a server of its own none can.
+                del messages.all[messages.first :]
+                server = Server(project.runtime)
+                try:
+                    return _forked(server, project, running, only)
+                except ServerLostError:
+                    if not server.has_forked:
+                        raise
+                    _end(running, max(messages.under_way, 0), Outcome(fault=_KILLED_SERVER), all_after=True)
+                    return None
+                finally:
+                    server.close()
 
     def _ready(self, project: Project) -> Server:
         name = project.runtime.name
-        if name not in self._servers or not self._servers[name].alive:
+        if name in self._servers and not self._servers[name].alive:
+            self._servers.pop(name).close()
+        if name not in self._servers:
             self._servers[name] = Server(project.runtime)
         return self._servers[name]
+
+
+_KILLED_SERVER = "ended the process that pages are forked from, its parent"
+
+
+def _forked(server: Server, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
+    """Run some blocks of a page in a process that this server forks, as `Runner._process`."""
+    folder = server.new_folder()
+    running.messages.begin(folder / MESSAGES)
+    try:
+        process = server.start(_job(running.task, folder, project, only))
+        try:
+            status, fault = _watch(process, folder, _limits(project, running.task.page), running)
+        except ServerLostError:
+            running.messages.read(len(running.task.page.program))
+            raise
+        finally:
+            process.kill()
+        return _collect(running, folder, status, fault)
+    finally:
+        running.messages.end()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -212,9 +284,9 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
     Raises:
         CancelledError: nobody wants to know any more.
     """
-    project.cache.mkdir(parents=True, exist_ok=True)
     kind = fcntl.LOCK_EX if running.task.page.settings.alone else fcntl.LOCK_SH
-    with (project.cache / "running.lock").open("w") as lock:
+    lock = _lock(project)
+    try:
         while True:
             try:
                 fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -223,6 +295,17 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
                 if running.stopped.wait(0.05):
                     raise CancelledError from None
         yield
+    finally:
+        os.close(lock)
+
+
+def _lock(project: Project) -> int:
+    """What the builds of a project lock, as a descriptor: a file of the cache, or where there can be none, its root."""
+    try:
+        project.cache.mkdir(parents=True, exist_ok=True)
+        return os.open(project.cache / "running.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError:
+        return os.open(project.root, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _limits(project: Project, page: Page) -> list[float]:
@@ -231,7 +314,7 @@ def _limits(project: Project, page: Page) -> list[float]:
     return [block.options.timeout or default for block in page.program]
 
 
-def _job(task: Task, folder: Path, project: Project) -> Job:
+def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...]) -> Job:
     page = task.page
     return Job(
         folder=str(folder),
@@ -240,6 +323,8 @@ def _job(task: Task, folder: Path, project: Project) -> Job:
             Code(
                 block.code,
                 block.start,
+                block.line,
+                block.expected,
                 block.options.needs or page.settings.needs,
                 block.marks,
                 block.importorskip,
@@ -247,6 +332,7 @@ def _job(task: Task, folder: Path, project: Project) -> Job:
             )
             for block in page.program[: task.count]
         ),
+        only=only,
         uses=tuple(word for word in ("matplotlib",) if word in page.script),
         settings=page.settings.runtime,
         options=project.options,
@@ -263,61 +349,88 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
     Raises:
         CancelledError: nobody wants to know any more.
     """
-    begun, clock, offset = -1, IdleClock(), 0
+    begun, clock, outputs = -1, IdleClock(), folder / OUTPUTS
+    blocks = len(running.task.page.program)
     while True:
         status = process.wait(0.05)
         if running.stopped.is_set():
             raise CancelledError
-        running.messages.read(folder / MESSAGES)
+        running.messages.read(blocks)
         if status is not None:
             return status, ""
-        block, at = running.messages.under_way
-        if block != begun:
-            begun, clock, offset = block, IdleClock(), at
+        if running.messages.under_way != begun:
+            begun, clock = running.messages.under_way, IdleClock()
         limit = limits[begun] if begun >= 0 else START_LIMIT
         if clock.seconds() > limit:
             return None, f"ran longer than {limit:g} s: stopped after {clock}"
-        if _size(folder / OUTPUT) - offset > 2 * OUTPUT_LIMIT:
+        if any(_size(file) > 2 * OUTPUT_LIMIT for file in outputs.glob("*")):
             return None, f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
 
 
 def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
-def _collect(running: Running, folder: Path, status: int | None, fault: str) -> Run:
-    """What the page's process said, and for each block that it did not get to, why."""
+def _collect(running: Running, folder: Path, status: int | None, fault: str) -> int | None:
+    """Take what the page's process said. If it ended early, say so of the block that ran; the place of that block."""
     task, messages = running.task, running.messages
-    messages.read(folder / MESSAGES)
+    messages.read(len(task.page.program))
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
-    if crash and messages.under_way[0] < 0:
+    number = messages.under_way
+    if crash and number < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
         fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
-    outcomes = _outcomes(task, messages)
-    finished: Finished | None = None
-    ready = 0.0
-    for message in messages.all:
+    for message in messages.latest:
         match message:
             case Refused(why):
                 fault = f"the settings of the page cannot be used: {why}"
-            case Ready(seconds):
-                ready = seconds
+                _end(running, 0, Outcome(fault=fault, line=task.page.settings.line), all_after=True)
+                return None
             case Finished():
-                finished = message
-    if finished is None:
-        finished = Finished("", (), (), (), 0.0)
-        number, at = messages.under_way
-        outcomes = _ended(task, outcomes, max(number, 0), _rest(folder, at), fault or _ending(status))
-    asked = [message for message in messages.all if isinstance(message, Asked)]
+                return None
+    number = max(number, 0)
+    known = _outcomes(task, messages.latest)[number]
+    outcome = replace(
+        known or Outcome(output=((OUT, _rest(folder / OUTPUTS / str(number))),)), fault=fault or _ending(status)
+    )
+    _end(running, number, outcome, all_after=False)
+    return number
+
+
+def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> None:
+    """Say of a block that it ended the process, and of those after it that they do not run.
+
+    Args:
+        running: the page.
+        number: the place of the block.
+        outcome: its outcome.
+        all_after: whether those do not run either that do not rest on it.
+    """
+    blocks = running.task.page.program[: running.task.count]
+    stopped = stopped_after(number, blocks[number].line)
+    running.messages.all.append(Gave(number, outcome))
+    for at in range(number + 1, len(blocks)):
+        if all_after or not (blocks[number].options.fresh or blocks[at].options.fresh):
+            running.messages.all.append(Gave(at, stopped))
+
+
+def _run_of(running: Running) -> Run:
+    """What the processes of a page have said."""
+    said = running.messages.all
+    finished = [message for message in said if isinstance(message, Finished)]
+    asked = [message for message in said if isinstance(message, Asked | Finished)]
     return Run(
-        outcomes=_without_consequences(task.page, [outcome or Outcome() for outcome in outcomes]),
-        device=finished.device,
-        files=_sorted(finished.files, *(one.files for one in asked)),
-        questions=_sorted(finished.questions, *(one.questions for one in asked)),
-        modules=finished.modules,
-        seconds=finished.seconds,
-        ready=ready,
+        outcomes=tuple(outcome or Outcome() for outcome in _outcomes(running.task, said)),
+        device=next((one.device for one in finished), ""),
+        files=_sorted(*(one.files for one in asked)),
+        questions=_sorted(*(one.questions for one in asked)),
+        modules=_sorted(*(one.modules for one in finished)),
+        seconds=sum(one.seconds for one in finished),
+        ready=next((message.seconds for message in said if isinstance(message, Ready)), 0.0),
     )
 
 
@@ -325,33 +438,29 @@ def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set().union(*several)))
 
 
-def _outcomes(task: Task, messages: _Messages) -> list[Outcome | None]:
+def _outcomes(task: Task, messages: Iterable[Message]) -> list[Outcome | None]:
     """The outcomes that are known, None for other blocks."""
     outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
-    for message in list(messages.all):
+    faults: dict[int, str] = {}
+    for message in list(messages):
         match message:
             case Gave(block, outcome):
-                outcomes[block] = outcome
+                by = outcome.stopped_by  # its line may be another by now
+                outcomes[block] = outcome if by is None else stopped_after(by, task.page.program[by].line)
             case Faulted(block, fault):
-                outcomes[block] = replace(outcomes[block] or Outcome(), fault=fault)
+                faults[block] = fault
+    for block, fault in faults.items():
+        if block < len(outcomes):
+            outcome = outcomes[block] or Outcome()
+            outcomes[block] = replace(outcome, fault=outcome.fault or fault, skipped="", stopped_by=None)
     return outcomes
 
 
-def _ended(task: Task, outcomes: list[Outcome | None], at: int, output: str, fault: str) -> list[Outcome | None]:
-    """The outcomes of a page whose process ended early, in block number `at`."""
-    ended = list(outcomes)
-    ended[at] = replace(ended[at] or Outcome(output=((OUT, output),)), fault=fault)
-    line = task.page.program[at].line
-    for number in range(at + 1, len(ended)):
-        ended[number] = Outcome(skipped=f"the block of line {line} ended the process")
-    return ended
-
-
-def _rest(folder: Path, at: int) -> str:
+def _rest(output: Path) -> str:
     """The end of the output of a process that ended early, without the marks around standard error."""
     try:
-        with (folder / OUTPUT).open("rb") as file:
-            file.seek(max(at, _size(folder / OUTPUT) - 4000))
+        with output.open("rb") as file:
+            file.seek(max(0, _size(output) - 4000))
             data = file.read()
     except FileNotFoundError:
         return ""
@@ -359,23 +468,9 @@ def _rest(folder: Path, at: int) -> str:
 
 
 def _ending(status: int | None) -> str:
+    if status == SILENCED:
+        return "ended the process, which could not write down why: its disk is full, or the folder of its run is gone"
     if status is None or status >= 0:
         return f"ended the process (exit status {status})"
     name = signal.Signals(-status).name
     return f"the process was killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-
-
-def _without_consequences(page: Page, outcomes: list[Outcome]) -> tuple[Outcome, ...]:
-    """A name that a failed or skipped block did not get to bind is no failure of the block that misses it."""
-    missing: dict[str, int] = {}
-    kept = []
-    for block, outcome in zip(page.program, outcomes, strict=False):
-        name = outcome.raised.name if outcome.raised else ""
-        if name in missing:
-            why = f"needs {name}, which the block of line {missing[name]} did not get to make"
-            kept.append(Outcome(skipped=why))
-        else:
-            kept.append(outcome)
-        if name in missing or outcome.skipped or judge(block, outcome):
-            missing |= {bound: block.line for bound in block.binds if bound not in missing}
-    return tuple(kept)

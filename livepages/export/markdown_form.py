@@ -42,7 +42,8 @@ def _shown(block: Block, outcome: Outcome | None) -> list[str]:
     if outcome is None:
         return [*parts, f"*Not run: {options.why}*"]
     if outcome.skipped:
-        return [*parts, f"*Not run here: {outcome.skipped}*"]
+        where = "Not run here" if outcome.stopped_by is None else "Not run"
+        return [*parts, f"*{where}: {outcome.skipped}*"]
     shown = shortened(outcome)
     text = "".join(text for _, text in shown.output)
     if options.html:

@@ -52,6 +52,8 @@ def _code_cell(download: Download, block: Block, outcome: Outcome) -> Any:
     outputs = [
         new_output("stream", name="stderr" if stream == ERR else "stdout", text=text) for stream, text in outcome.output
     ]
+    if outcome.stopped_by is not None:
+        outputs.append(new_output("stream", name="stderr", text=f"Not run: {outcome.skipped}\n"))
     if outcome.raised:
         outputs.append(
             new_output(

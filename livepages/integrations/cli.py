@@ -4,6 +4,7 @@ import argparse
 import os.path
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from livepages.integrations.build import Build
 from livepages.integrations.progress import Progress
 from livepages.records import Host, Records, compare, record, write
 from livepages.render import status
-from livepages.source import Page, Project, ProjectError, find_project, read_inventories
+from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -104,6 +105,8 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         failed += failures(page, runs[page.path])
         if options.verbose:
             _print_run(page, runs[page.path])
+        for line in _stopped(page, runs[page.path]):
+            print(line)
     print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
     return _tell(failed)
 
@@ -114,26 +117,21 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     failed += Guide(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
-    for block in off:
-        print(f"{block.page}:{block.line}: not run: {block.options.why}")
+    for first, number in _by_page(off):
+        print(f"{first.page}:{first.line}: not run: {first.options.why}{_and_more(number)}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     records = Records(project)
     failed += records.problems(pages)
-    for block in records.unrecorded(pages):
-        print(f"{block.page}:{block.line}: runs only on some hosts, and none of them has recorded it")
+    for first, number in _by_page(records.unrecorded(pages)):
+        more = _and_more(number)
+        print(f"{first.page}:{first.line}: runs only on some hosts, and none of them has recorded it{more}")
     for host, stale in records.stale(pages).items():
-        first = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
-        print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{first}")
+        where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
+        print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{where}")
         if host == project.reference:
-            failed += [
-                Failure(
-                    block.page,
-                    block.line,
-                    block.line,
-                    f"has no up-to-date record on {host}; run `livepages record --host {host}`",
-                )
-                for block in stale
-            ]
+            for first_of_page, number in _by_page(stale):
+                what = f"has no up-to-date record on {host}{_and_more(number)}; run `livepages record --host {host}`"
+                failed.append(Failure(first_of_page.page, first_of_page.line, first_of_page.line, what))
     message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
     failed += [
         Failure(project.name(file), 1, 0, message)
@@ -141,6 +139,18 @@ def _check(_: argparse.Namespace, project: Project) -> int:
         if file.is_relative_to(project.records / project.reference)
     ]
     return _tell(failed)
+
+
+def _by_page(blocks: list[Block]) -> list[tuple[Block, int]]:
+    """The first of the blocks of each page, and how many there are of it."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.page, []).append(block)
+    return [(of_page[0], len(of_page)) for of_page in found.values()]
+
+
+def _and_more(number: int) -> str:
+    return f" (and {count(number - 1, 'more block')} of the page)" if number > 1 else ""
 
 
 def _record(options: argparse.Namespace, project: Project) -> int:
@@ -161,6 +171,16 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     write(project.records / "status.svg", status.badge(project, programs))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
     return _tell(failed)
+
+
+def _stopped(page: Page, run: Run) -> Iterator[str]:
+    """A line for the blocks of a page that did not run because another one failed."""
+    stopped = [
+        (block, one) for block, one in zip(page.program, run.outcomes, strict=True) if one.stopped_by is not None
+    ]
+    if stopped:
+        first, outcome = stopped[0]
+        yield f"{page.name}:{first.line}: {count(len(stopped), 'block')} not run: {outcome.skipped}"
 
 
 def _compare(options: argparse.Namespace, project: Project) -> int:

@@ -1,6 +1,8 @@
 """The integration with MkDocs: brings every page up to date before any is shown, in parallel, and tells what failed."""
 
+import contextlib
 import logging
+import os
 import re
 from dataclasses import replace
 from functools import partial
@@ -176,8 +178,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Tell of what went wrong when the pages were shown, before any of them is written."""
         env.trim_blocks = env.lstrip_blocks = True  # half of the theme's HTML is blanks between its statements
         templates = self._current().engine.project.cache / "theme"
-        templates.mkdir(parents=True, exist_ok=True)
-        env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
+        with contextlib.suppress(OSError):  # without a cache they are compiled each time
+            templates.mkdir(parents=True, exist_ok=True)
+            if os.access(templates, os.W_OK):
+                env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
         self._tell(self._current().failures, "no page was written")
         return env
 

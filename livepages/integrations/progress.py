@@ -28,6 +28,8 @@ class Progress:
         failed = len(failures(page, run))
         blocks = count(len(page.program), "block")
         result = f"{failed} of {blocks} failed" if failed else blocks
+        if stopped := sum(outcome.stopped_by is not None for outcome in run.outcomes):
+            result += f", {stopped} not run"
         if self._bar is None:
             self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
             return

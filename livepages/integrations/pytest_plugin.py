@@ -159,7 +159,7 @@ class BlockItem(TestBlock):
         item.fault = None
         for mark in block.marks:
             try:
-                _add(item, ast.parse(mark, mode="eval").body)
+                add(item, mark)
             except pytest.fail.Exception as error:  # it is not known, and pytest is strict
                 item.fault = f"mark {mark}: {error}"
         return item
@@ -175,8 +175,12 @@ class BlockItem(TestBlock):
             raise BlockError(str(Failure(block.page, block.line, block.line, self.fault)))
         run = runs.of(self.page)
         outcome = run.outcomes[self.number]
+        if outcome.stopped_by is not None and not self._is_asked(outcome.stopped_by):
+            # Nothing else would tell of the failure.
+            failed = judge(self.page.program[outcome.stopped_by], run.outcomes[outcome.stopped_by])
+            raise BlockError(str(Failure(block.page, block.line, block.line, f"not run: {failed}")))
         if outcome.skipped:
-            pytest.skip(outcome.skipped)
+            pytest.skip(outcome.skipped if outcome.stopped_by is None else f"not run: {outcome.skipped}")
         if failure := judge(block, outcome):
             raise BlockError(str(failure))
         if unread := runs.records.problems([self.page]):
@@ -185,6 +189,11 @@ class BlockItem(TestBlock):
         if told := mismatch(block, outcome, run.device, seen, self.project.runtime):
             message = "the output differs from the record; if it is right, record it with `livepages record`"
             raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
+
+    def _is_asked(self, number: int) -> bool:
+        """Whether a block of the page is tested as well."""
+        items = (item for item in self.session.items if isinstance(item, BlockItem))
+        return any(item.page.path == self.page.path and item.number == number for item in items)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""
@@ -201,11 +210,12 @@ class BlockItem(TestBlock):
         )
 
 
-def _add(item: pytest.Item, mark: ast.expr) -> None:
+def add(item: pytest.Item, text: str) -> None:
     """Add a mark to an item, as far as that needs no code of the page, so that marks can select items.
 
     What keeps a block from running is found out where it runs.
     """
+    mark = ast.parse(text, mode="eval").body
     call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     if not name or name == "skipif":

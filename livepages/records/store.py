@@ -297,10 +297,12 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
         if not page.program:
             continue
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
-        entries = [entry(block, outcome) for block, outcome in zip(page.program, run.outcomes, strict=True)]
+        # Of a block that did not run because another one failed, nothing is known.
+        known_of = [(b, one) for b, one in zip(page.program, run.outcomes, strict=True) if one.stopped_by is None]
+        entries = [entry(block, outcome) for block, outcome in known_of]
         kept = [
             _kept(old.entries.get(new.key), new, block, project.runtime)
-            for new, block in zip(entries, page.program, strict=True)
+            for new, (block, _) in zip(entries, known_of, strict=True)
         ]
         files = {
             Path(file).relative_to(project.root).as_posix(): _content(Path(file))

@@ -160,6 +160,8 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
         return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
     if outcome.pending:
         return _pending(block)
+    if outcome.stopped_by is not None:
+        return _not_run(block, outcome.skipped, where="Not run")
     if outcome.skipped:
         return _not_run(block, outcome.skipped, _newest(context.seen))
     parts, shown = [], shortened(outcome)
@@ -258,9 +260,9 @@ def _newest(seen: Sequence[Seen]) -> Seen | None:
     return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
 
 
-def _not_run(block: Block, why: str, recorded: Seen | None = None) -> str:
+def _not_run(block: Block, why: str, recorded: Seen | None = None, where: str = "Not run here") -> str:
     """Why a block did not run, and what the newest record of it says, if there is one."""
-    said = f"Not run here: {why}"
+    said = f"{where}: {why}"
     body = ""
     if recorded:
         said += f". This output was recorded on {_label(recorded)}, on {recorded.host.day}:"

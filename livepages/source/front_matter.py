@@ -20,6 +20,7 @@ class Settings:
     reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
     runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
     remark: str = ""  # on them, in words
+    line: int = 1  # where the first of them stands in the page
 
     @property
     def needs(self) -> str:
@@ -64,15 +65,19 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
         raise refuse(error.name, error.wanted) from None
     given: dict[str, Any] = values
     timeout, alone, reads = given.get("timeout", 0.0), given.get("alone", False), tuple(given.get("reads", ()))
-    return Settings(timeout, alone, reads, of_runtime, runtime.remark(of_runtime)), values
+    line = min((where[name] for name in of_runtime if name in where), default=1)
+    return Settings(timeout, alone, reads, of_runtime, runtime.remark(of_runtime), line), values
 
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
     """The values in a text of YAML by name, without those that are empty, and the lines of the page they are on."""
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         found = {} if node is None else loader.construct_document(node)
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 2
+        raise LineError(line, f"the front matter is not YAML: {error.reason}: {chr(error.character)!r}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise LineError(mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None

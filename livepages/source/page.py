@@ -25,7 +25,7 @@ from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fence
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
-from livepages.worker import Runtime
+from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
@@ -68,20 +68,16 @@ class Block:
             return self.line
         return self.lines[script_line - self.start]
 
-    @cached_property
-    def binds(self) -> frozenset[str]:
-        """The names the code may bind at its top level, none where it does not parse."""
-        try:
-            tree = ast.parse(self.code)
-        except SyntaxError:
-            return frozenset()
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-                names.add(node.name)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-        return frozenset(names)
+    @property
+    def expected(self) -> Expected:
+        """What the page says that the block does."""
+        return Expected(
+            self.options.raises,
+            self.options.match,
+            bool(self.options.alt),
+            self.expected_output,
+            self.expected_output_ignore_whitespace,
+        )
 
 
 @dataclass(frozen=True)

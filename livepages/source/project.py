@@ -138,4 +138,8 @@ def _project(root: Path, table: object, file: Path) -> Project:
             raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
     rest = {name: value for name, value in table.items() if name in ("reference", "timeout")}
     options = table.get(runtime.name, {})
+    for name, value in options.items():
+        if not isinstance(value, bool | int | float | str):
+            where = f"[tool.livepages.{runtime.name}] {name}"
+            raise ProjectError(f"{file}: {where} = {value!r} is not true, false, a number or text")
     return Project(root=root, **paths, **rest, runtime=runtime, options=options)  # type: ignore[arg-type]

@@ -11,11 +11,13 @@ from livepages.worker.protocol import (
     ERR,
     MESSAGES,
     OUT,
-    OUTPUT,
+    OUTPUTS,
+    SILENCED,
     Asked,
     Begun,
     Code,
     Exited,
+    Expected,
     Faulted,
     Finished,
     Forked,
@@ -29,9 +31,11 @@ from livepages.worker.protocol import (
     decode,
     encode,
     from_json,
+    stopped_after,
 )
 from livepages.worker.questions import answer, content
 from livepages.worker.runtime import Runtime, SettingError, find_runtime, installed, is_device, runtimes
+from livepages.worker.verdict import wrong
 
 __all__ = [
     "Asked",
@@ -40,6 +44,7 @@ __all__ = [
     "Code",
     "ERR",
     "Exited",
+    "Expected",
     "Faulted",
     "Finished",
     "Forked",
@@ -49,13 +54,14 @@ __all__ = [
     "MESSAGES",
     "Message",
     "OUT",
-    "OUTPUT",
+    "OUTPUTS",
     "OUTPUT_LIMIT",
     "Outcome",
     "Raised",
     "Ready",
     "Refused",
     "Runtime",
+    "SILENCED",
     "SettingError",
     "answer",
     "content",
@@ -66,4 +72,6 @@ __all__ = [
     "installed",
     "is_device",
     "runtimes",
+    "stopped_after",
+    "wrong",
 ]

@@ -1,7 +1,8 @@
 """Inside a page's own process: execute its blocks and capture everything a reader would see.
 
-``python -m livepages.worker RUNTIME`` imports the runtime of this name once, then forks a process for each job that it
-reads from standard input. What all of them say to each other is defined in `protocol`.
+``python -m livepages.worker RUNTIME FOLDER`` imports the runtime of this name once, then forks a process for each job
+that it reads from standard input; the folders of their runs are in this one. What all of them say to each other is
+defined in `protocol`.
 """
 
 import __future__
@@ -9,31 +10,35 @@ import __future__
 import ast
 import contextlib
 import ctypes
+import fcntl
 import gc
 import linecache
 import os
 import re
 import select
+import shutil
 import signal
 import sys
 import threading
 import time
 import traceback
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from livepages.worker import figures
 from livepages.worker.capture import Capture, escaped, streams
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.load import IdleClock
 from livepages.worker.marks import skipped
+from livepages.worker.places import without_places
 from livepages.worker.protocol import (
     CRASH,
     MESSAGES,
-    OUTPUT,
+    OUTPUTS,
+    SILENCED,
     Asked,
     Begun,
     Code,
@@ -50,9 +55,11 @@ from livepages.worker.protocol import (
     Refused,
     decode,
     encode,
+    stopped_after,
 )
 from livepages.worker.questions import is_local
 from livepages.worker.runtime import Runtime, find_runtime
+from livepages.worker.verdict import bound, wrong
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -203,13 +210,19 @@ def _message(error: BaseException) -> str:
 def run_job(job: Job, runtime: Runtime) -> None:
     """Run a page in this process, which must be its own, and write down the outcomes."""
     folder = Path(job.folder)
-    messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
 
     def tell(message: Message) -> None:
-        os.write(messages, encode(message))
+        # No descriptor is kept, which the page might close, or come by another file under the number of.
+        messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            os.write(messages, encode(message))
+        finally:
+            os.close(messages)
 
     _last_to_live()
-    capture = Capture(folder / OUTPUT)
+    capture = Capture(folder / OUTPUTS, without_places(job.root, job.folder))
+    capture.begin(job.only[0])
+    guard = Guard(folder)
     work = os.path.realpath(folder / "work")
     os.mkdir(work)
     os.chdir(work)
@@ -223,7 +236,7 @@ def run_job(job: Job, runtime: Runtime) -> None:
     program = Program(folder, job.name, job.blocks, runtime)
     dependencies = Dependencies(
         job.root,
-        [os.path.realpath(folder), job.cache],
+        [os.path.realpath(folder.parent), job.cache],
         runtime.distributions,
         lambda files, questions: tell(Asked(files, questions)),
     )
@@ -231,12 +244,25 @@ def run_job(job: Job, runtime: Runtime) -> None:
     started: dict[threading.Thread, int] = {}
     process = os.getpid()
     began = time.perf_counter()
-    last: Gave | None = None
+    given: dict[int, Outcome] = {}
+    stopped: Outcome | None = None  # of the blocks after one that failed
+    missing: dict[str, int] = {}  # names that a block which did not run would have bound, and its line
     tell(Ready(time.monotonic() - job.asked))
     for number, block in enumerate(job.blocks):
-        tell(Begun(number, capture.position))
+        if number not in job.only:
+            continue
+        if stopped and not block.fresh:
+            tell(Gave(number, stopped))
+            continue
+        if number != job.only[0]:
+            capture.begin(number)
+        tell(Begun(number))
         if kept := _kept_from_running(block, runtime):
+            if kept.skipped and not block.fresh:
+                missing |= dict.fromkeys(bound(block.code) - missing.keys(), block.line)
             tell(Gave(number, kept))
+            if kept.fault and not block.fresh:
+                stopped = stopped_after(number, block.line)
             continue
         before = runtime.counts()
         start = time.perf_counter()
@@ -248,19 +274,53 @@ def run_job(job: Job, runtime: Runtime) -> None:
         raised = program.describe(error, job.root) if error else None
         outcome = _draw(program, Outcome(raised=raised, seconds=seconds, counts=counts), job.root)
         output, fault = capture.take()
+        fault = fault or guard.check()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
         if not _at_home(work):
             fault = fault or "changed the working directory and did not change it back"
-        last = Gave(number, replace(outcome, output=output, fault=fault))
-        tell(last)
+        outcome = replace(outcome, output=output, fault=fault)
+        if not block.fresh and wrong(block.expected, outcome):
+            if raised and not fault and raised.name in missing:
+                made = f"needs {raised.name}, which the block on line {missing[raised.name]} did not get to make"
+                outcome = Outcome(skipped=made)
+                missing |= dict.fromkeys(bound(block.code) - missing.keys(), block.line)
+            else:
+                stopped = stopped_after(number, block.line)
+        given[number] = outcome
+        tell(Gave(number, outcome))
     left = _left_running(started)
-    if last and (late := capture.take()[0]):  # of threads that were waited for
-        tell(replace(last, outcome=replace(last.outcome, output=last.outcome.output + late)))
+    # Of threads that were waited for, and of processes that were not.
+    for number, output in capture.late().items():
+        if number in given and not given[number].skipped:
+            tell(Gave(number, replace(given[number], output=given[number].output + output)))
     for thread, number in left:
         tell(Faulted(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
     device = runtime.device()
     seconds = time.perf_counter() - began
     tell(Finished(device, dependencies.files(), dependencies.questions(), dependencies.modules(), seconds))
+
+
+class Guard:
+    """A descriptor that a page has no business with: to find out whether it closes what it did not open."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "guard"
+        self._file.touch()
+        self._open()
+
+    def _open(self) -> None:
+        self._descriptor = os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
+        self._is = os.fstat(self._descriptor)
+
+    def check(self) -> str:
+        """What is wrong with it, if anything; then there is another one."""
+        try:
+            if os.path.samestat(os.fstat(self._descriptor), self._is):
+                return ""
+        except OSError:
+            pass
+        self._open()
+        return "closed descriptors that it had not opened"
 
 
 def _kept_from_running(block: Code, runtime: Runtime) -> Outcome | None:
@@ -310,8 +370,76 @@ def _last_to_live() -> None:
 # --- the command line --------------------------------------------------------------------------------------------
 
 
-def serve(runtime: Runtime) -> None:
-    """Fork a process for each job read from standard input; say on standard output which began and which ended."""
+def keep(runtime: Runtime, folder: Path) -> int:
+    """Serve in a process of its own; when that has ended, however it did, end what it has left, and delete the folder.
+
+    Neither ends by a signal to the group that they share with the build: both end when the build does, or closes them.
+    """
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _OF_GROUPS}
+    _prctl(_ADOPT, 1)
+    lock = _locked(folder)
+    server = os.fork()
+    if server == 0:
+        status = 1
+        try:
+            serve(runtime, folder, before, lock)
+            status = 0
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    _delete_abandoned(folder.parent)
+    status = 0
+    ended = 0
+    while ended != server:
+        ended, status = os.wait()
+    _end_orphans(())
+    while os.read(0, 1 << 16):  # until the build, which may still read there, has no use for the folder
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    return abs(os.waitstatus_to_exitcode(status))
+
+
+_OF_GROUPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LOCK = "lock"
+
+
+def _locked(folder: Path) -> int:
+    """A lock in a folder, held for as long as this process lives, or one that it forks."""
+    with contextlib.suppress(OSError):
+        lock = os.open(folder / f"{_LOCK}-new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.rename(folder / f"{_LOCK}-new", folder / _LOCK)
+        return lock
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _delete_abandoned(parent: Path) -> None:
+    """Delete the folders that others like this process have left because they were killed."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(parent):
+            if not entry.name.startswith("livepages-") or not entry.is_dir(follow_symlinks=False):
+                continue
+            with contextlib.suppress(OSError):
+                if entry.stat(follow_symlinks=False).st_uid == os.getuid():
+                    lock = os.open(Path(entry.path, _LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                    try:
+                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(entry.path, ignore_errors=True)
+                    finally:
+                        os.close(lock)
+
+
+def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], lock: int) -> None:
+    """Fork a process for each job read from standard input; say on standard output which began and which ended.
+
+    Args:
+        runtime: to be imported first.
+        folder: which holds the folders of all runs, and is deleted at the end.
+        before: what a page's process does at the signals that this one ignores.
+        lock: a descriptor that is not for pages.
+    """
     # Loggers that are set up at import keep the stream they see then.
     sys.stderr = streams()[1]
     runtime.preload()
@@ -329,8 +457,10 @@ def serve(runtime: Runtime) -> None:
         tell(Forked(job.folder, os.getpid()))
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        for fd in (say, woken, wake):  # the server's own
+        for fd in (say, woken, wake, lock):  # the server's own
             os.close(fd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         _run_and_leave(job, runtime)
@@ -341,7 +471,6 @@ def serve(runtime: Runtime) -> None:
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
     unread = b""
@@ -353,17 +482,18 @@ def serve(runtime: Runtime) -> None:
                 done, status = os.waitpid(pid, os.WNOHANG)
                 if done:
                     _end_group(pid)
-                    folder = running.pop(pid)
+                    of = running.pop(pid)
                     _end_orphans(running)
-                    tell(Exited(folder, os.waitstatus_to_exitcode(status)))
+                    tell(Exited(of, os.waitstatus_to_exitcode(status)))
         if 0 not in readable:
             continue
         data = os.read(0, 1 << 16)
         if not data:
             break
         *lines, unread = (unread + data).split(b"\n")
-        for job in map(decode, lines):
-            assert isinstance(job, Job)
+        for job in map(_job, filter(None, lines)):
+            if job is None:
+                continue
             if "matplotlib" in job.uses:
                 figures.preload()
             pid = os.fork()
@@ -373,6 +503,17 @@ def serve(runtime: Runtime) -> None:
     for pid in running:
         os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
         _end_group(pid)
+    _end_orphans(())
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _job(line: bytes) -> Job | None:
+    """The job of a line; None if it is none, as only what is not the build would write."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        message = decode(line)
+        if isinstance(message, Job):
+            return message
+    return None
 
 
 # Of Linux: the signal that comes when the parent dies; whether orphans of its own become its children.
@@ -401,15 +542,16 @@ def _end_group(pid: int) -> None:
 
 def _run_and_leave(job: Job, runtime: Runtime) -> NoReturn:
     """Run a job and end the process at once: a page must not run its host's exit handlers."""
-    status = 70
+    status = SILENCED
     try:
         run_job(job, runtime)
         status = 0
     except BaseException:  # noqa: BLE001
-        Path(job.folder, CRASH).write_text(traceback.format_exc(), encoding="utf-8")
+        Path(job.folder, CRASH).write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
+        status = 70
     finally:
         os._exit(status)
 
 
 if __name__ == "__main__":
-    serve(find_runtime(sys.argv[1]))
+    sys.exit(keep(find_runtime(sys.argv[1]), Path(sys.argv[2])))

@@ -44,33 +44,72 @@ def _unbuffered(raw: Any) -> io.TextIOWrapper:
 
 
 class Capture:
-    """Everything written to standard output and error, by whatever means, in order."""
+    """Everything written to standard output and error, by whatever means, in order: each block into a file of its own.
 
-    def __init__(self, file: Path) -> None:
-        self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        self.position = 0  # in the file, up to which the output has been taken
+    What a process says that a block has started goes into that block's file, however late. No descriptor is kept but
+    1 and 2: a page may close any other.
+    """
+
+    def __init__(self, folder: Path, tidy: Callable[[str], str]) -> None:
+        """Begin.
+
+        Args:
+            folder: to be made, for the files.
+            tidy: what becomes of what is written to standard error.
+        """
+        self._folder, self._tidy = folder, tidy
+        self._file = folder
+        self._taken: dict[int, int] = {}  # bytes of each block's output
         self._flush_c: Callable[[Any], Any] | None = getattr(_libc(), "fflush", None)
-        _Stderr.mark = secrets.token_bytes(8).replace(b"\x1e", b"\x1f")
+        _Stderr.mark = secrets.token_bytes(8).replace(b"\x1e", b"\x1f").replace(b"\n", b"\v")
+        folder.mkdir()
+
+    def begin(self, block: int) -> None:
+        """From now on, what is written belongs to this block."""
+        if self._file != self._folder:
+            self._flush()
+        self._file = self._folder / str(block)
         self._attach()
 
     def _attach(self) -> None:
-        os.dup2(self._fd, 1)
-        os.dup2(self._fd, 2)
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        for standard in (1, 2):
+            os.dup2(descriptor, standard)
+        if descriptor not in (1, 2):
+            os.close(descriptor)
         # The streams made before the fork are kept by loggers that were set up then.
         self._streams = (sys.stdout, sys.stderr) = streams()
         sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
 
     def take(self) -> tuple[tuple[tuple[str, str], ...], str]:
-        """The output since the last call, as (stream, text) pairs, and what is wrong with the streams, if anything."""
+        """The output of the block, as (stream, text) pairs, and what is wrong with the streams, if anything."""
         fault = self._check()
+        self._flush()
+        block = int(self._file.name)
+        pairs, size = self._read(block)
+        if size > OUTPUT_LIMIT:
+            fault = fault or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
+        return pairs, fault
+
+    def late(self) -> dict[int, tuple[tuple[str, str], ...]]:
+        """The output that has come since it was taken, by block."""
+        self._flush()
+        found = {block: self._read(block)[0] for block in list(self._taken)}
+        return {block: pairs for block, pairs in found.items() if pairs}
+
+    def _read(self, block: int) -> tuple[tuple[tuple[str, str], ...], int]:
+        """The output of a block that has not been taken yet, up to the limit, and the bytes of all of it."""
+        at = self._taken.get(block, 0)
+        with (self._folder / str(block)).open("rb") as file:
+            file.seek(at)
+            data = file.read(max(0, OUTPUT_LIMIT - at))
+            size = os.fstat(file.fileno()).st_size
+        self._taken[block] = max(at, size)
+        return tuple((stream, self._tidy(text) if stream == ERR else text) for stream, text in _split(data)), size
+
+    def _flush(self) -> None:
         if self._flush_c:
             self._flush_c(None)
-        end = os.fstat(self._fd).st_size
-        if end - self.position > OUTPUT_LIMIT:
-            fault = fault or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
-        data = os.pread(self._fd, min(end - self.position, OUTPUT_LIMIT), self.position)
-        self.position = end
-        return _split(data), fault
 
     def _check(self) -> str:
         out, err = self._streams
@@ -79,6 +118,8 @@ class Capture:
             fault = "left sys.stdout or sys.stderr replaced"
         if out.closed or err.closed or not (_is_open(1) and _is_open(2)):
             fault = "closed standard output or standard error"
+        elif not all(os.path.samestat(os.fstat(standard), os.stat(self._file)) for standard in (1, 2)):
+            fault = "left descriptor 1 or 2, standard output or error, replaced"
         if fault:
             self._attach()
         else:

@@ -6,6 +6,7 @@ jax is imported inside functions only, so that a build in which nothing runs nev
 import contextlib
 import glob
 import json
+import math
 import os
 import re
 import subprocess
@@ -111,10 +112,7 @@ class JaxRuntime(Runtime):
     def setup(self, settings: Mapping[str, Any], options: Mapping[str, object]) -> str:
         """As `Runtime.setup`."""
         values = _configuration(settings, options).items()
-        lines = [
-            f'jax.config.update("{name}", {json.dumps(value) if isinstance(value, str) else value})'
-            for name, value in values
-        ]
+        lines = [f"jax.config.update({json.dumps(name)}, {_literal(value)})" for name, value in values]
         return "\n".join(["import jax\n", *lines]) if lines else ""
 
     def preload(self) -> None:
@@ -230,6 +228,13 @@ def _keep_whole_programs() -> None:
 
 
 _VALUES = (bool, int, float, str, type(None))
+
+
+def _literal(value: object) -> str:
+    """A value of the configuration in Python."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    return repr(value) if not isinstance(value, float) or math.isfinite(value) else f'float("{value}")'
 
 
 def _configuration(settings: Mapping[str, Any], options: Mapping[str, object]) -> dict[str, object]:

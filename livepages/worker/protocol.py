@@ -14,8 +14,10 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 OUT, ERR = "out", "err"  # the streams that a block writes to
-# Files in the folder of a run: what its process says, what the page writes, and what broke the process if anything did.
-MESSAGES, OUTPUT, CRASH = "messages", "output", "crash"
+# In the folder of a run: what its process says, what the blocks write, a file each, and what broke the process if
+# anything did.
+MESSAGES, OUTPUTS, CRASH = "messages", "outputs", "crash"
+SILENCED = 71  # the exit status of a process that could not say what broke it
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Outcome:
     raised: Raised | None = None
     fault: str = ""  # what the block did to its process
     skipped: str = ""  # why it did not run
+    stopped_by: int | None = None  # the place in the program of the failed block because of which it did not run
+    line: int = 0  # of the page's front matter, if what is wrong is wrong there and not in the block
     pending: bool = False  # nothing is known of it yet
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)  # what the runtime counts, by what one of it is called
@@ -53,11 +57,24 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What a block must do, as its page says."""
+
+    raises: str = ""  # an exception class
+    match: str = ""  # a regular expression for its message
+    figures: bool = False  # whether it leaves any open
+    output: str | None = None
+    ignore_whitespace: bool = False
+
+
+@dataclass(frozen=True)
 class Code:
     """A block to run."""
 
     code: str
     start: int  # its first line in the page's script, from 1
+    line: int = 0  # of its fence in the page
+    expected: Expected = field(default_factory=Expected)
     needs: str = ""  # a device
     marks: tuple[str, ...] = ()  # as written above it
     importorskip: str = ""  # a module
@@ -71,6 +88,7 @@ class Job:
     folder: str  # of the run; there are its script, its output and its messages
     name: str  # of the script
     blocks: tuple[Code, ...]
+    only: tuple[int, ...]  # which of them run, by their places
     uses: tuple[str, ...]  # libraries to have ready before the fork
     settings: Mapping[str, Any]  # the page's, of the runtime
     options: Mapping[str, Any]  # the project's, of the runtime
@@ -78,6 +96,11 @@ class Job:
     root: str  # of the project
     cache: str  # a folder, for what the runtime may use again
     asked: float  # when, in seconds of the monotonic clock
+
+
+def stopped_after(number: int, line: int) -> Outcome:
+    """The outcome of the blocks after one that failed: they would run on what it did not do."""
+    return Outcome(skipped=f"the block on line {line} failed", stopped_by=number)
 
 
 # --- from the server to the parent -------------------------------------------------------------------------------
@@ -121,7 +144,6 @@ class Begun:
     """A block begins."""
 
     block: int  # its place in the program
-    at: int  # where its output begins, in bytes
 
 
 @dataclass(frozen=True)
@@ -165,8 +187,8 @@ T = TypeVar("T")
 
 
 def encode(message: Message) -> bytes:
-    """A message as a line."""
-    return json.dumps({"": type(message).__name__, **asdict(message)}, default=str).encode() + b"\n"
+    """A message as a line; it begins one too, whatever else has been written before it."""
+    return b"\n" + json.dumps({"": type(message).__name__, **asdict(message)}, default=str).encode() + b"\n"
 
 
 def decode(line: bytes) -> Message:
