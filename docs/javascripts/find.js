@@ -54,7 +54,7 @@ const kind = (location) =>
   : /#where-next$/.test(location) ? "link"
   : "section";
 
-const WEIGHT = { link: 0.4, answer: 1.25, error: 0.9, claim: 0.5, name: 0.35, practice: 0.5, section: 1 };
+const WEIGHT = { link: 0.4, answer: 1, error: 0.9, claim: 0.5, name: 0.35, practice: 0.5, section: 1 };
 
 const read = async () => {
   const { docs } = await (await fetch(new URL("../search/search_index.json", import.meta.url))).json();

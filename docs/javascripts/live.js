@@ -56,7 +56,7 @@ const arrived = () => {
   document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();
   document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
-  if (/\/(answers|lookup\/errors)/.test(location.pathname))
+  if (/\/(answers\/.|lookup\/errors)/.test(location.pathname))
     import(new URL("copy.js", own)).then(({ addCopies }) => addCopies());
   open();
 };
