@@ -151,7 +151,7 @@ class Server:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            with contextlib.suppress(ValueError, KeyError):  # a page may write here, if it tries hard
+            with contextlib.suppress(Exception):  # whatever a line is made of: a page may write here, if it tries hard
                 match decode(line):
                     case Forked(folder, pid):
                         self.has_forked = True

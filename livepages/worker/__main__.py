@@ -509,7 +509,7 @@ def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], 
 
 def _job(line: bytes) -> Job | None:
     """The job of a line; None if it is none, as only what is not the build would write."""
-    with contextlib.suppress(ValueError, KeyError, TypeError):
+    with contextlib.suppress(Exception):  # whatever a line is made of
         message = decode(line)
         if isinstance(message, Job):
             return message
