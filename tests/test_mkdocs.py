@@ -432,3 +432,17 @@ def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: S
     book.write("docs/index.md", "# One\n\n[the third](two.md#two.3)\n\n```python\nprint('one')\n```\n")
     done = mkdocs(book, "build", "--strict")
     assert done.returncode and "#two.3" in done.stderr
+
+
+def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next(book: Site) -> None:
+    gate = Gate(book)
+    for number in range(os.cpu_count() or 1):
+        book.write(f"docs/slow-{number}.md", f"# Slow\n\n```python\n{gate.wait}\nprint('slow', {number} + 1)\n```\n" * 9)
+    served = Served(book)
+    try:
+        assert "Running" in served.wait("/slow-0/", "live-note")
+        served.wait("/two/", "<code>two 2</code>")  # beside the slow ones, which take all turns
+        gate.open()
+        served.wait("/slow-0/", "<code>slow 1</code>")
+    finally:
+        served.end()

@@ -46,7 +46,7 @@ class Attempts:
         started: Callable[[list[Page]], None],
         done: Callable[[Page, Run], None],
         patience: float | None = None,
-        whole: Callable[[], None] = lambda: None,
+        whole: Callable[[Path], None] = lambda path: None,
     ) -> dict[Path, Run]:
         """What running each of the pages gives. An earlier run of any other text of theirs is ended.
 
@@ -55,7 +55,8 @@ class Attempts:
             started: called once, with those of them whose run begins now.
             done: called in this thread for each that has run to its end, once.
             patience: how many seconds to wait for those that begin now; until all have finished if None.
-            whole: called, in any thread, when a page has finished that was still pending in what is given here.
+            whole: called, in any thread, with the file of each page that was still pending in what is given here, when it
+                has finished.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.
@@ -85,12 +86,13 @@ class Attempts:
                 attempt.running.task = replace(attempt.running.task, page=wanted[path])
                 attempt.seen = now
 
-    def _so_far(self, attempt: _Attempt, done: Callable[[Page, Run], None], whole: Callable[[], None]) -> Run:
+    def _so_far(self, attempt: _Attempt, done: Callable[[Page, Run], None], whole: Callable[[Path], None]) -> Run:
         running = attempt.running
         if running.future.done():
             return self._finish(attempt, done)
         run = running.so_far()
-        running.future.add_done_callback(lambda _: None if running.stopped.is_set() else whole())
+        path = running.task.page.path
+        running.future.add_done_callback(lambda _: None if running.stopped.is_set() else whole(path))
         return run
 
     @staticmethod

@@ -87,6 +87,10 @@ class Engine:
         keep = self._keeper()
         return self._runner.start(self.project, [Task(page) for page in pages]), keep
 
+    def hurry(self, path: Path) -> None:
+        """Run the page of a file at once if it waits for its turn."""
+        self._runner.hurry(self.project, path)
+
     def prepare(self) -> None:
         """Have the first page that runs wait for less."""
         self._runner.prepare(self.project)

@@ -106,6 +106,11 @@ class Running:
         self.messages = _Messages()
         self.stopped = threading.Event()
         self.future: Future[Run] = Future()
+        self._taken = threading.Lock()
+
+    def take(self) -> bool:
+        """Whether the caller is the first that wants to run it."""
+        return self._taken.acquire(blocking=False)
 
     def so_far(self) -> Run:
         """What the page has given up to now; blocks without an outcome yet are pending."""
@@ -180,6 +185,12 @@ class Runner:
         pool.shutdown(wait=False)
         return started
 
+    def hurry(self, project: Project, path: Path) -> None:
+        """Run the page of a file at once if it waits for its turn, beside those that run already."""
+        for running in list(self._running):
+            if running.task.page.path == path:
+                threading.Thread(target=self._run, args=(project, running), daemon=True).start()
+
     def prepare(self, project: Project) -> None:
         """Start the process that fresh ones are forked from: its imports are most of what the first page waits for."""
         with self._lock:
@@ -201,6 +212,8 @@ class Runner:
             self._run(project, running)
 
     def _run(self, project: Project, running: Running) -> None:
+        if not running.take():
+            return
         if running.future.set_running_or_notify_cancel():
             try:
                 running.future.set_result(self._outcome(project, running))

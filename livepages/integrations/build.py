@@ -35,7 +35,7 @@ class Build:
         started: Callable[[list[Page]], None],
         done: Callable[[Page, Run], None],
         patience: float | None = None,
-        whole: Callable[[], None] = lambda: None,
+        whole: Callable[[Path], None] = lambda path: None,
     ) -> None:
         """Read every page, and run those that the cache does not hold.
 
@@ -44,7 +44,8 @@ class Build:
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
             patience: how many seconds to wait for them; until all have run if None.
-            whole: called, in any thread, when a page has run to its end that this build shows in part.
+            whole: called, in any thread, with the file of each page that this build shows in part, when it has run to its
+                end.
 
         Raises:
             ProjectError: an inventory cannot be read.
@@ -121,6 +122,11 @@ class Build:
         others = [self.seen(other) for other in self.pages.values()] if status.STATUS in page.text else None
         shown = text, self._names, page, run, self.updated(page, run), self.guide.decides(page)
         return *shown, self.engine.project.runtime.words, self.seen(page), others
+
+    @property
+    def pending(self) -> set[Path]:
+        """The files of the pages that this build shows in part, because they still ran."""
+        return {page.path for page in self.pages.values() if self.run_of(page).pending}
 
     @property
     def summary(self) -> str:

@@ -26,7 +26,7 @@ from watchdog.events import FileModifiedEvent
 from watchdog.observers.polling import PollingObserver
 
 from livepages.course import make_course
-from livepages.execute import Engine, Failure, WorkerError
+from livepages.execute import Engine, Failure, WorkerError, count
 from livepages.export import publish
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.kept import Kept, digest
@@ -34,6 +34,7 @@ from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.rendered import convert_once
 from livepages.integrations.search import Index
+from livepages.integrations.serving import Background
 from livepages.render import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
 
@@ -51,6 +52,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def __init__(self) -> None:
         self._serving = False
         self._server: LiveReloadServer | None = None
+        self._missed = False
+        self._background: Background | None = None
         self._told: list[Failure] = []
         self._kept = Kept(Path())
         self._index = Index(self._kept)
@@ -73,6 +76,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._build = Build(Engine(project))
             self._kept = Kept(project.cache / "made")
             self._index = Index(self._kept)
+            self._background = Background(self._build, self._again, log.info) if self._serving else None
         self._kept.settings = digest(self._settings(config))
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
@@ -105,17 +109,21 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         progress = Progress(log.info)
 
         def started(pages: list[Page]) -> None:
-            if self._server is None:
+            if not self._serving:
                 progress.started(pages)
+            elif pages:
+                log.info(f"{count(len(pages), 'page')} to run in the background; one that is opened runs next")
             names = {page.name for page in pages}
             self._told = [failure for failure in self._told if failure.page not in names]
 
         try:
             course = make_course(build.engine.project, config, drafts=self._serving)
-            if self._server is None:
+            if self._background is None:
                 build.begin(course, started, progress.done)
             else:
-                build.begin(course, started, progress.done, PATIENCE, self._again)
+                self._background.begins()
+                build.begin(course, started, progress.done, PATIENCE, self._background.finished)
+                self._background.shown()
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
@@ -219,7 +227,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def _again(self) -> None:
         """Let MkDocs build again, as if each folder that it watches had changed."""
-        assert self._server is not None
+        if self._server is None:
+            self._missed = True
+            return
         for emitter in list(self._server.observer.emitters):
             emitter.queue_event(FileModifiedEvent(emitter.watch.path))
 
@@ -233,7 +243,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)
         self._current().engine.prepare()
+        if self._background:
+            server.set_app(self._background.watching(server.get_app(), server.mount_path))
         self._server = server
+        if self._missed:  # a page has run to its end since the first build
+            self._again()
         return server
 
     def on_shutdown(self) -> None:

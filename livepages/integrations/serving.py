@@ -1,0 +1,71 @@
+"""Pages that run while the site is served already: which of them runs next, and when the site is built again."""
+
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from livepages.integrations.build import Build
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Background:
+    """Follows the pages that the last build shows in part; all methods may be called in any thread."""
+
+    def __init__(self, build: Build, again: Callable[[], None], say: Callable[[str], None]) -> None:
+        self._build, self._again, self._say = build, again, say
+        self._lock = threading.Lock()
+        self._files: dict[str, Path] = {}  # of the pages, by their HTML below the site's root
+        self._pending: set[Path] = set()
+        self._finished: set[Path] = set()
+        self._asked: set[Path] = set()
+
+    def begins(self) -> None:
+        """Note that a build begins, which will show all that has finished by then."""
+        with self._lock:
+            self._finished.clear()
+
+    def shown(self) -> None:
+        """Note what the build shows in part."""
+        course = self._build.guide.course
+        with self._lock:
+            self._files = {course.place(path).html: path for path in course.pages}
+            self._pending = self._build.pending
+            self._asked &= self._pending
+        self._decide()
+
+    def finished(self, path: Path) -> None:
+        """Note that the page of a file has run to its end."""
+        with self._lock:
+            self._finished.add(path)
+            done, all_ = len(self._finished & self._pending), len(self._pending)
+        if all_ > 1 and done:
+            self._say(f"{done} of {all_} pages have run in the background")
+        self._decide()
+
+    def watching(self, application: Application, root: str) -> Application:
+        """A server's application that notes which pages are asked for below an address, and has these run next."""
+
+        def watched(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+            name = str(environ.get("PATH_INFO", "")).removeprefix(root)
+            self._ask(name + "index.html" if not name or name.endswith("/") else name)
+            return application(environ, start)
+
+        return watched
+
+    def _ask(self, name: str) -> None:
+        with self._lock:
+            path = self._files.get(name)
+            if path not in self._pending or path is None:
+                return
+            self._asked.add(path)
+        self._build.engine.hurry(path)
+        self._decide()
+
+    def _decide(self) -> None:
+        """Build again when a page has finished that somebody looks at, or when all have."""
+        with self._lock:
+            wanted = bool(self._pending) and (self._pending <= self._finished or bool(self._asked & self._finished))
+        if wanted:
+            self._again()
