@@ -182,7 +182,7 @@ def test_failures_are_named_with_page_and_line_and_end_the_build(
     before = pages(book)
     book.write("docs/index.md", "# One\n\n```python\na = 1\na / 0\n```\n")
     book.write("docs/two.md", "# Two\n\n```python\n{}['k']\n```\n\n```python nonsense='1'\n```\n")
-    book.write("docs/three.md", "# Three\n\n```python\n{}['k']\n```\n\n```python\nundefined\n```\n")
+    book.write("docs/three.md", "# Three\n\n```python\n{}['k']\n```\n\n```python fresh='on'\nundefined\n```\n")
     done = mkdocs(book, "build", *strict, *quiet)
     assert done.returncode == 1
     for line in ("docs/index.md:5: ", "docs/two.md:7: ", "docs/three.md:4: ", "docs/three.md:8: "):

@@ -315,6 +315,15 @@ def test_a_page_that_is_stopped_while_its_process_begins_ends_too(site: Site, mo
     runner.close()
 
 
+def test_the_time_of_a_block_begins_with_the_block(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = "import os, time\nsetsid = os.setsid\nos.setsid = lambda: (time.sleep(2), setsid())\n"
+    monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
+    page, runner = site.page('timeout="0.3"\nprint("in time")'), Runner()
+    assert not failures(page, runner.run(site.project, [Task(page)])[page.path])
+    runner.close()
+
+
 @LINUX
 def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_with_the_runner(site: Site) -> None:
     endless = [site.page("import os\nprint(os.getpid())", "while True: pass", name=name) for name in ("a", "b")]
