@@ -27,7 +27,7 @@ class Builds:
             lambda new: self.started.extend(page.name for page in new),
             lambda page, run: self.done.append(page.name),
             patience,
-            self.whole.set,
+            lambda _: self.whole.set(),
         )
         assert runs.keys() == {page.path for page in pages}
         return runs[pages[0].path] if pages else Run(())

@@ -55,8 +55,8 @@ class Attempts:
             started: called once, with those of them whose run begins now.
             done: called in this thread for each that has run to its end, once.
             patience: how many seconds to wait for those that begin now; until all have finished if None.
-            whole: called, in any thread, with the file of each page that was still pending in what is given here, when it
-                has finished.
+            whole: called, in any thread, with the file of a page that was pending in what is given here, when it has
+                finished.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.

@@ -44,7 +44,7 @@ class Build:
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
             patience: how many seconds to wait for them; until all have run if None.
-            whole: called, in any thread, with the file of each page that this build shows in part, when it has run to its
+            whole: called, in any thread, with the file of a page that this build shows in part, when it has run to its
                 end.
 
         Raises:

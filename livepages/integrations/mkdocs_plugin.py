@@ -243,8 +243,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)
         self._current().engine.prepare()
-        if self._background:
-            server.set_app(self._background.watching(server.get_app(), server.mount_path))
+        if self._background and (application := server.get_app()):
+            server.set_app(self._background.watching(application, server.mount_path))
         self._server = server
         if self._missed:  # a page has run to its end since the first build
             self._again()

@@ -7,7 +7,7 @@ from typing import Any
 
 from livepages.integrations.build import Build
 
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 
 
 class Background:
