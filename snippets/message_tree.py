@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # What a message contains besides words of JAX: addresses, keys of the user's pytrees, names of arguments and functions.
 OWN = r"https?://\S+|\[(['\"]).*?\1\]|\bargument \w+ of \w+|\bfunction \w+ at \S+"
+# A message that is nothing but a quoted name, as that of a KeyError is; whatever the name says, it is the user's.
+ONLY_A_NAME = r"\A\s*(?:KeyError: )?(['\"])[^'\"\n]*\1\s*\Z"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Question:
 
     def found(self, message: str) -> str:
         """The first of the words that the message contains, or an empty string."""
-        found = re.search(self.words, re.sub(OWN, "", message))
+        found = re.search(self.words, re.sub(OWN, "", re.sub(ONLY_A_NAME, "''", message)))
         return found[0] if found else ""
 
 
@@ -250,8 +252,8 @@ TREE = (
         ),
     ),
     Question(
-        "Does it mention an argument, array, type, index, name or key?",
-        r"[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large|sample",
+        "Does it mention an argument, array, type, index, name or key, or is it only a name in quotes?",
+        r"\A''\Z|[Aa]rgument|argname|type|[Ii]nd(ex|ices)|[Kk]ey|immutable|attribute|array|too large|sample",
         (
             Cause(
                 "Something is not an array",

@@ -11,14 +11,14 @@ from livepages.source import find_project, read_page
 from tests.pasted import all_pasted, run
 
 PROJECT = find_project(Path(__file__))
-PAGES = sorted(path.name for path in (PROJECT.docs / "debug").glob("errors*.md"))
+PAGES = sorted(path.name for path in (PROJECT.docs / "lookup").glob("errors*.md"))
 
 
 def dictionary() -> dict[str, str]:
     """The titles of the entries, by page and anchor."""
     found = {}
     for name in PAGES:
-        path = PROJECT.docs / "debug" / name
+        path = PROJECT.docs / "lookup" / name
         for section in read_page(path, PROJECT).sections:
             if section.level == 2 and section.anchor != "where-next":
                 found[f"{name}#{section.anchor}"] = section.title
@@ -45,10 +45,15 @@ def test_the_questions_lead_to_the_entry() -> None:
         if "rror" not in sentence and "arning" not in sentence:
             continue  # it was pasted from its middle
         question = answer(sentence)
-        entry = message.entry.removeprefix("debug/").replace("/", ".md")
+        entry = message.entry.removeprefix("lookup/").replace("/", ".md")
         if not question or entry not in dict(entries(question)):
             wrong[message.pasted] = question and (question.text, question.found(sentence))
     assert wrong == {}
+
+
+def test_a_name_in_quotes_leads_to_the_last_question() -> None:
+    for message in ("'loss'", "KeyError: 'grads'", "KeyError: 'device'"):
+        assert answer(message) is TREE[-1], message
 
 
 def plain(text: str) -> str:
