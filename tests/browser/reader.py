@@ -222,17 +222,14 @@ class Visit:
 
     def settle(self) -> None:
         """Wait until everything that has been asked for has come."""
-        came = 0
-        while came < len(self.requests):
-            if answer := self.requests[came].response():
-                answer.finished()
-            came += 1
+        self.page.wait_for_load_state("networkidle")
 
     def again(self, url: str, view: View) -> "Visit":
         """Open another page of the site in the same profile, and take note of what it alone asks and complains about.
 
         What the pages share, the browser has by now, so `size` counts what it took when it came.
         """
+        self.page.goto("about:blank")  # whatever the last page still waits for ends here
         self.page.set_viewport_size(view.viewport)
         self.requests.clear()
         self.complaints.clear()
