@@ -49,9 +49,7 @@ def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
     return site
 
 
-def mkdocs(
-    site: Book, *arguments: str, environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def mkdocs(site: Book, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """What MkDocs says; in a process that begins anew if an environment is given."""
     if environment is None:
         return site.commands.run("mkdocs", *arguments, folder=site.root)

@@ -42,7 +42,11 @@ def run(commands: Commands, pytester: pytest.Pytester) -> Run:
     def go(*arguments: str) -> pytest.RunResult:
         settings = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
         done = commands.run(
-            "pytest", *settings, *arguments, folder=pytester.path, environment={"HOME": str(pytester.path), "PY_COLORS": "0"}
+            "pytest",
+            *settings,
+            *arguments,
+            folder=pytester.path,
+            environment={"HOME": str(pytester.path), "PY_COLORS": "0"},
         )
         return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), 0.0)
 
