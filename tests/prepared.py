@@ -121,7 +121,7 @@ def become(job: dict[str, Any]) -> None:
     sys.path[0] = job["folder"]
     from livepages.execute import processes
 
-    processes.subprocess = Standby()  # type: ignore[assignment]
+    processes.subprocess = Standby()  # type: ignore[assignment, attr-defined]
     module, *arguments = job["command"]
     sys.modules.pop(f"{module}.__main__", None)  # it begins anew
     sys.argv = ["", *arguments]
