@@ -17,6 +17,7 @@ from livepages.course import read_course
 from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
 from livepages.execute.cache import Cache
 from livepages.source import Page, Project, find_project
+from tests.prepared import Commands
 
 pytest_plugins = ["pytester"]
 HANG = 600.0  # seconds that only what hangs takes, however busy the machine is
@@ -138,6 +139,14 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     assert reader.process.stdin
     reader.process.stdin.close()
     reader.process.wait()
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """What carries out commands that need not import MkDocs, pytest and JAX once more."""
+    commands = Commands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()
 
 
 class Site:

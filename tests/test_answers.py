@@ -15,7 +15,9 @@ from tests.conftest import Course
 PROJECT = find_project(Path(__file__))
 PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if path.parent.name == "answers"]
 PAGES = [path for path in PAGES if path.stem != "index"]
-QUESTION = re.compile(r"^## (?P<text>[^\n]+\?) { #(?P<id>[a-z0-9-]+) \}\n\n<!-- asked\n(?P<asked>.+?)\n-->\n", re.M | re.S)
+QUESTION = re.compile(
+    r"^## (?P<text>[^\n]+\?) { #(?P<id>[a-z0-9-]+) \}\n\n<!-- asked\n(?P<asked>.+?)\n-->\n", re.M | re.S
+)
 FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 
 

@@ -10,6 +10,7 @@ import io
 import re
 import tokenize
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -41,11 +42,21 @@ def closure(distribution: str) -> frozenset[str]:
 def absent(text: str) -> list[str]:
     """The modules that pages use and that a reader does not have who did what the text says about pip."""
     line = re.search(r"pip install (.*?)(\\n|\n|\")", text)
-    installed = set().union(*(closure(need.partition("==")[0]) for need in (line[1] if line else "").split()))
+    return without(line[1] if line else "")
+
+
+@cache  # looking through all distributions takes longer than most of these programs
+def without(needs: str) -> list[str]:
+    installed = set().union(*(closure(need.partition("==")[0]) for need in needs.split()))
     extras = tomllib.loads((PROJECT.root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["pages"]
     missing = {Requirement(need).name for need in extras} - installed
-    modules = importlib.metadata.packages_distributions()
-    return ["livepages", *(name for name, distributions in modules.items() if missing.issuperset(distributions))]
+    return ["livepages", *(name for name, given in distributions().items() if missing.issuperset(given))]
+
+
+@cache
+def distributions() -> Mapping[str, list[str]]:
+    """The distributions that each module comes from."""
+    return importlib.metadata.packages_distributions()
 
 
 # Their output says where in the code something is, or what the compiler notes of it, which is another place in a notebook.

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,8 @@ from mkdocs.structure.files import get_files
 from livepages.course import Course, Guide, read_course
 from livepages.integrations.cli import main
 from livepages.source import Inventory, NoProjectError, ProjectError, find_project
-from tests.conftest import HANG, Site
+from tests.conftest import Site
+from tests.prepared import Commands
 
 BASE = """\
 site_name: Base
@@ -129,13 +128,12 @@ def test_a_configuration_that_inherits_says_what_mkdocs_reads_in_it(layout: Site
 
 
 def test_a_site_is_built_from_the_configuration_that_mkdocs_is_given(
-    layout: Site, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    layout: Site, commands: Commands, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The forms are beside the pages, every link to them leads to a file, and `livepages export` writes the same."""
     layout.write("docs/draft-y.md", "# Draft\n\n```python\n1 / 0\n```\n")
     layout.write("docs/old/a.css", "a { color: red }")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", "config/other.yml"]
-    done = subprocess.run(command, cwd=layout.root, capture_output=True, text=True, timeout=HANG, check=False)
+    done = commands.run("mkdocs", "build", "--strict", "-q", "-f", "config/other.yml", folder=layout.root)
     assert done.returncode == 0, done.stderr
     built = layout.root / "site"
     forms = {file.relative_to(built).as_posix() for file in built.rglob("*") if file.suffix in (".md", ".py", ".ipynb")}

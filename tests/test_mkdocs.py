@@ -1,4 +1,8 @@
-"""Whole builds, as authors and readers meet them; and the faults of plain markdown-exec, which must not happen here."""
+"""Whole builds, as authors and readers meet them; and the faults of plain markdown-exec, which must not happen here.
+
+Most are processes forked from one that has imported MkDocs. Those that prove something about what is imported, about
+hash seeds, about several processes at once or about signals begin anew, as authors' do.
+"""
 
 import contextlib
 import http.client
@@ -11,10 +15,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from livepages.execute import Runner
 from tests.conftest import HANG, Gate, Site, process_ends
+from tests.prepared import Commands
 
 CONFIG = """\
 site_name: Test
@@ -25,20 +32,31 @@ markdown_extensions: [admonition, pymdownx.highlight, pymdownx.superfences, live
 """
 
 
+class Book(Site):
+    """A site, and what builds it."""
+
+    commands: Commands
+
+
 @pytest.fixture
-def book(site: Site) -> Site:
+def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
     """A site of two pages."""
+    site = Book(tmp_path, runner)
+    site.commands = commands
     site.write("mkdocs.yml", CONFIG)
     site.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 1)\n```\n")
     site.write("docs/two.md", "# Two\n\n```python\nx = 2\n```\n\n```python\nprint('two', x)\n```\n")
     return site
 
 
-def mkdocs(site: Site, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def mkdocs(site: Book, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """What MkDocs says; in a process that begins anew if an environment is given."""
+    if environment is None:
+        return site.commands.run("mkdocs", *arguments, folder=site.root)
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", *arguments],
         cwd=site.root,
-        env={**os.environ, **(environment or {})},
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         timeout=HANG,
@@ -46,7 +64,7 @@ def mkdocs(site: Site, *arguments: str, environment: dict[str, str] | None = Non
     )
 
 
-def build(site: Site, *arguments: str, environment: dict[str, str] | None = None) -> str:
+def build(site: Book, *arguments: str, environment: dict[str, str] | None = None) -> str:
     done = mkdocs(site, "build", "--strict", *arguments, environment=environment)
     assert done.returncode == 0, done.stderr
     return done.stderr
@@ -63,14 +81,14 @@ def pages(site: Site) -> dict[str, str]:
     }
 
 
-def test_a_build_shows_what_running_gave(book: Site) -> None:
+def test_a_build_shows_what_running_gave(book: Book) -> None:
     said = build(book)
     assert "2 pages, 3 Python blocks: 3 run now, 0 unchanged, 0 not run" in said
     assert "<code>one 2</code>" in pages(book)["index.html"]
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
 
-def test_styles_and_scripts_mean_what_they_did(book: Site) -> None:
+def test_styles_and_scripts_mean_what_they_did(book: Book) -> None:
     book.write("docs/a.css", '/* For authors. */\n.a > .b::after {\n  content: " > /* no remark */";\n}\n')
     book.write("docs/a.js", 'const a = "// no remark"; // For authors.\nconst b = /[/]\\/ {2}/.test(a);\n')
     build(book)
@@ -79,7 +97,7 @@ def test_styles_and_scripts_mean_what_they_did(book: Site) -> None:
     assert "/[/]\\/ {2}/" in read["a.js"] and "authors" not in str(read)
 
 
-def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Site) -> None:
+def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Book) -> None:
     without_jax = {"PYTHONPATH": str(book.root / "trap")}
     build(book, environment=without_jax)
     before = pages(book)
@@ -92,7 +110,7 @@ def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Sit
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
 
 
-def test_pages_of_one_text_show_each_its_own_output(book: Site) -> None:
+def test_pages_of_one_text_show_each_its_own_output(book: Book) -> None:
     text = "# T\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype)\n```\n"
     book.write("docs/index.md", text)
     book.write("docs/two.md", f"---\nx64: true\n---\n{text}")
@@ -101,27 +119,27 @@ def test_pages_of_one_text_show_each_its_own_output(book: Site) -> None:
     assert "<code>float64</code>" in pages(book)["two/index.html"]
 
 
-def test_a_change_of_code_runs_that_page_alone(book: Site) -> None:
+def test_a_change_of_code_runs_that_page_alone(book: Book) -> None:
     build(book)
     book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
     said = build(book)
     assert "1 run now, 2 unchanged" in said and "ran docs/index.md" in said and "two.md" not in said
 
 
-def test_two_cold_builds_give_the_same_bytes(book: Site) -> None:
+def test_two_cold_builds_give_the_same_bytes(book: Book) -> None:
     book.write(
         "docs/two.md",
         "# Two\n\n```python\nimport jax.numpy as jnp\nprint(jnp.arange(3.0), {'b', 'a', 'c'}, hash('x'))\n```\n",
     )
     built = []
     for _ in range(2):
-        subprocess.run([sys.executable, "-m", "livepages", "clean"], cwd=book.root, check=True)
-        build(book)
+        assert not book.commands.run("livepages", "clean", folder=book.root).returncode
+        build(book, environment={})  # with another hash seed
         built.append(pages(book))
     assert built[0] == built[1]
 
 
-def test_two_builds_at_once_do_not_disturb_each_other(book: Site) -> None:
+def test_two_builds_at_once_do_not_disturb_each_other(book: Book) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d"]
     running = [subprocess.Popen([*command, f"site-{n}"], cwd=book.root) for n in range(2)]
     assert [process.wait(timeout=HANG) for process in running] == [0, 0]
@@ -129,7 +147,7 @@ def test_two_builds_at_once_do_not_disturb_each_other(book: Site) -> None:
     assert "<code>two 2</code>" in first and "<code>two 2</code>" in second
 
 
-def test_a_page_saved_while_the_build_runs_is_shown_as_it_ran(book: Site) -> None:
+def test_a_page_saved_while_the_build_runs_is_shown_as_it_ran(book: Book) -> None:
     file = book.root / "docs" / "two.md"
     again = file.read_text().replace("x = 2", "x = 3")
     book.write(
@@ -140,7 +158,7 @@ def test_a_page_saved_while_the_build_runs_is_shown_as_it_ran(book: Site) -> Non
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
 
-def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(book: Site) -> None:
+def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(book: Book) -> None:
     book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")
     build(book)
     forms = {
@@ -154,13 +172,12 @@ def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(boo
     } <= forms.keys()
     for file in forms:
         file.unlink()
-    export = [sys.executable, "-m", "livepages", "export", "site"]
-    subprocess.run(export, cwd=book.root, check=True)
+    assert not book.commands.run("livepages", "export", "site", folder=book.root).returncode
     assert {file: file.read_text() for file in forms} == forms
-    refused = subprocess.run([*export[:-1], "docs"], cwd=book.root, capture_output=True, text=True, check=False)
+    refused = book.commands.run("livepages", "export", "docs", folder=book.root)
     assert refused.returncode == 2 and "holds no HTML of docs/index.md" in refused.stderr
     book.write("docs/two.md", "# Two\n\n```python\nundefined\n```\n")
-    failed = subprocess.run(export, cwd=book.root, capture_output=True, text=True, check=False)
+    failed = book.commands.run("livepages", "export", "site", folder=book.root)
     assert failed.returncode == 1 and "docs/two.md:4" in failed.stdout
     for name in ("index", "two"):
         book.write(f"docs/{name}.md", "---\nrequires: [no-such-thing]\n---\n# T\n\n```python\n1\n```\n")
@@ -176,7 +193,7 @@ def test_a_build_writes_the_other_forms_and_the_command_line_writes_the_same(boo
 @pytest.mark.parametrize("quiet", [[], ["-q"]])
 @pytest.mark.parametrize("strict", [[], ["--strict"]])
 def test_failures_are_named_with_page_and_line_and_end_the_build(
-    book: Site, quiet: list[str], strict: list[str]
+    book: Book, quiet: list[str], strict: list[str]
 ) -> None:
     build(book)
     before = pages(book)
@@ -191,7 +208,7 @@ def test_failures_are_named_with_page_and_line_and_end_the_build(
     assert pages(book) == before
 
 
-def test_names_and_settings_do_not_leak_from_page_to_page(book: Site) -> None:
+def test_names_and_settings_do_not_leak_from_page_to_page(book: Book) -> None:
     book.write("docs/a.md", "# A\n\n```python\nimport jax\njax.config.update('jax_enable_x64', True)\nleak = 1\n```\n")
     book.write(
         "docs/b.md", "# B\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype, 'leak' in globals())\n```\n"
@@ -200,7 +217,7 @@ def test_names_and_settings_do_not_leak_from_page_to_page(book: Site) -> None:
     assert "float32 False" in pages(book)["b/index.html"]
 
 
-def test_all_that_a_reader_would_see_is_captured(book: Site) -> None:
+def test_all_that_a_reader_would_see_is_captured(book: Book) -> None:
     code = (
         "import sys, warnings, jax\nprint('a', 'b', sep='+')\nprint('file', file=sys.stdout)\nsys.stdout.write('written\\n')\n"
         "jax.debug.print('debug')\nwarnings.warn('warned')\ndef helper():\n    print('helped')\nhelper()"
@@ -212,7 +229,7 @@ def test_all_that_a_reader_would_see_is_captured(book: Site) -> None:
         assert re.search(rf"<code>[^<]*{re.escape(text)}", html)
 
 
-def test_an_expected_error_is_possible(book: Site) -> None:
+def test_an_expected_error_is_possible(book: Book) -> None:
     book.write("docs/a.md", '# A\n\n```python raises="ValueError"\nraise ValueError("wanted")\n```\n')
     build(book)
     assert "<strong>ValueError</strong>: wanted" in pages(book)["a/index.html"]
@@ -227,13 +244,13 @@ def test_an_expected_error_is_possible(book: Site) -> None:
         ("mkdocs.yml", CONFIG.replace(", livepages]", "]"), "add livepages to markdown_extensions"),
     ],
 )
-def test_a_set_up_that_would_skip_blocks_is_refused(book: Site, file: str, text: str, words: str) -> None:
+def test_a_set_up_that_would_skip_blocks_is_refused(book: Book, file: str, text: str, words: str) -> None:
     book.write(file, text)
     done = mkdocs(book, "build")
     assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
 
 
-def test_an_engine_that_cannot_start_is_said_so(book: Site) -> None:
+def test_an_engine_that_cannot_start_is_said_so(book: Book) -> None:
     trap = book.write("trap/jax/__init__.py", "raise ImportError('no jax here')").parent.parent
     done = mkdocs(book, "build", environment={"PYTHONPATH": str(trap)})
     assert done.returncode == 1 and "no jax here" in done.stderr and "has ended" in done.stderr
@@ -284,7 +301,7 @@ class Served:
             time.sleep(0.05)
         raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{self.said}")
 
-    def notices(self, book: Site) -> None:
+    def notices(self, book: Book) -> None:
         """Wait until it looks at the files, which it begins to do after the first build."""
         for number in itertools.count():
             book.write("docs/noticed.txt", str(number))
@@ -301,7 +318,7 @@ class Served:
 
 
 @pytest.fixture
-def served(book: Site) -> Iterator[Served]:
+def served(book: Book) -> Iterator[Served]:
     """The book, being served, after its first build."""
     served = Served(book)
     try:
@@ -312,7 +329,7 @@ def served(book: Site) -> Iterator[Served]:
         served.end()
 
 
-def test_serving_shows_edits_and_failures_in_place_and_heals(book: Site, served: Served) -> None:
+def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served: Served) -> None:
     book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
     served.wait("/", "<code>one 3</code>")
     assert served.said.count("ran docs/two.md") == 1
@@ -332,7 +349,7 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Site, served:
     assert served.said.count("ran docs/index.md") == 2
 
 
-def test_nothing_that_is_half_written_keeps_requests_waiting(book: Site, served: Served) -> None:
+def test_nothing_that_is_half_written_keeps_requests_waiting(book: Book, served: Served) -> None:
     """While MkDocs cannot build, it answers no request at all."""
     snippets = "{pymdownx.snippets: {base_path: [snippets], check_paths: true}}"
     extensions = f"superfences, {snippets}, {{pymdownx.arithmatex: {{generic: true}}}}, livepages.mathml,"
@@ -360,7 +377,7 @@ def test_nothing_that_is_half_written_keeps_requests_waiting(book: Site, served:
     settings.write_text(right)
 
 
-def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site, served: Served) -> None:
+def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book, served: Served) -> None:
     gate = Gate(book)
     blocks = (" fresh='on'\n1 / 0", "\n" + gate.wait, "\n{}['k']", "\nprint('last')")
     book.write("docs/two.md", "# Two\n\n" + "\n".join(f"```python{block}\n```\n" for block in blocks))
@@ -386,7 +403,7 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Site
         assert served.said.count(said) == 1
 
 
-def test_serving_shows_what_included_code_gave_when_it_has_run(book: Site, served: Served) -> None:
+def test_serving_shows_what_included_code_gave_when_it_has_run(book: Book, served: Served) -> None:
     gate = Gate(book)
     snippets = "{pymdownx.snippets: {base_path: [snippets]}}"
     book.write("mkdocs.yml", CONFIG.replace("superfences,", f"superfences, {snippets},"))
@@ -397,7 +414,7 @@ def test_serving_shows_what_included_code_gave_when_it_has_run(book: Site, serve
     assert "data-live-pending" not in served.wait("/two/", "at last")
 
 
-def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Site, served: Served) -> None:
+def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Book, served: Served) -> None:
     gate = Gate(book)
     book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")
     book.write("docs/two.md", f"# Two\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n")
@@ -408,7 +425,7 @@ def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Site, se
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
-def test_serving_drops_endless_pages_that_are_edited_and_leaves_nothing_behind(book: Site, served: Served) -> None:
+def test_serving_drops_endless_pages_that_are_edited_and_leaves_nothing_behind(book: Book, served: Served) -> None:
     pids = []
     for name in ("a", "b"):
         file = book.root / name
@@ -424,7 +441,7 @@ def test_serving_drops_endless_pages_that_are_edited_and_leaves_nothing_behind(b
     assert not list(served.temporary.iterdir())
 
 
-def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: Site) -> None:
+def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: Book) -> None:
     config = CONFIG + "validation: {anchors: warn}\n"
     book.write("mkdocs.yml", config)
     book.write("docs/index.md", "# One\n\n[the second](two.md#two.2)\n\n```python\nprint('one')\n```\n")
@@ -437,7 +454,9 @@ def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: S
 def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next(book: Site) -> None:
     gate = Gate(book)
     for number in range(os.cpu_count() or 1):
-        book.write(f"docs/slow-{number}.md", f"# Slow\n\n```python\n{gate.wait}\nprint('slow', {number} + 1)\n```\n" * 9)
+        book.write(
+            f"docs/slow-{number}.md", f"# Slow\n\n```python\n{gate.wait}\nprint('slow', {number} + 1)\n```\n" * 9
+        )
     served = Served(book)
     try:
         assert "Running" in served.wait("/slow-0/", "live-note")

@@ -1,9 +1,12 @@
 """Pages are files and blocks are items, whoever collects, and failures point at the Markdown line."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.prepared import Commands
 
 PAGE = """\
 # Page
@@ -29,97 +32,114 @@ def project(pytester: pytest.Pytester) -> Path:
     return pytester.path
 
 
-def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+Run = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def run(commands: Commands, pytester: pytest.Pytester) -> Run:
+    """Runs pytest in the project, in a process forked from one that has imported it."""
+
+    def go(*arguments: str) -> pytest.RunResult:
+        settings = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")
+        done = commands.run(
+            "pytest",
+            *settings,
+            *arguments,
+            folder=pytester.path,
+            environment={"HOME": str(pytester.path), "PY_COLORS": "0"},
+        )
+        return pytest.RunResult(done.returncode, done.stdout.splitlines(), done.stderr.splitlines(), 0.0)
+
+    return go
 
 
 @pytest.mark.parametrize("arguments", [("docs",), ("--codeblocks", "docs"), (), ("docs/page.md",)])
-def test_every_block_is_an_item_once(pytester: pytest.Pytester, project: Path, arguments: tuple[str, ...]) -> None:
-    result = run(pytester, "--collect-only", "-q", *arguments)
+def test_every_block_is_an_item_once(run: Run, project: Path, arguments: tuple[str, ...]) -> None:
+    result = run("--collect-only", "-q", *arguments)
     assert [line for line in result.outlines if "::" in line] == ["docs/page.md::line 3", "docs/page.md::line 9"]
 
 
-def test_blocks_of_one_include_are_items_of_their_own(pytester: pytest.Pytester, project: Path) -> None:
+def test_blocks_of_one_include_are_items_of_their_own(run: Run, project: Path) -> None:
     (project / "snippets").mkdir()
     (project / "snippets" / "two.md").write_text("```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
     (project / "docs" / "page.md").write_text('--8<-- "two.md"\n')
-    result = run(pytester, "-v", "docs")
+    result = run("-v", "docs")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["docs/page.md::line 1 PASSED*", "docs/page.md::line 1, block 2 FAILED*"])
 
 
-def test_blocks_pass_in_their_order_and_alone(pytester: pytest.Pytester, project: Path) -> None:
-    run(pytester, "docs").assert_outcomes(passed=2)
-    run(pytester, "docs", "-k", "line and 9").assert_outcomes(passed=1, deselected=1)
-    run(pytester, "docs/page.md::line 9").assert_outcomes(passed=1)
+def test_blocks_pass_in_their_order_and_alone(run: Run, project: Path) -> None:
+    run("docs").assert_outcomes(passed=2)
+    run("docs", "-k", "line and 9").assert_outcomes(passed=1, deselected=1)
+    run("docs/page.md::line 9").assert_outcomes(passed=1)
 
 
-def test_a_failure_points_at_the_line_and_the_other_blocks_count(pytester: pytest.Pytester, project: Path) -> None:
+def test_a_failure_points_at_the_line_and_the_other_blocks_count(run: Run, project: Path) -> None:
     (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))
     (project / "docs" / "other.md").write_text("```python\nprint('fine')\n```\n")
-    result = run(pytester, "docs")
+    result = run("docs")
     result.assert_outcomes(passed=2, failed=1)
     failure = "docs/page.md:11: block of line 9: raised Assert*"  # the summary is as wide as the terminal
     result.stdout.fnmatch_lines([failure, "*assert a == 2*", f"FAILED docs/page.md::line 9 - {failure}"])
     assert "livepages/" not in result.stdout.str()
 
 
-def test_blocks_after_a_failed_one_are_skipped_if_it_is_tested_too(pytester: pytest.Pytester, project: Path) -> None:
+def test_blocks_after_a_failed_one_are_skipped_if_it_is_tested_too(run: Run, project: Path) -> None:
     text = PAGE + "\n```python\nprint('last')\n```\n\n```python fresh='on'\nprint('fresh')\n```\n"
     (project / "docs" / "page.md").write_text(text.replace("a == 1", "a == 2"))
-    result = run(pytester, "docs", "-rs")
+    result = run("docs", "-rs")
     result.assert_outcomes(passed=2, failed=1, skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*not run: the block on line 9 failed"])
-    result = run(pytester, "docs/page.md::line 14")
+    result = run("docs/page.md::line 14")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["docs/page.md:14: block of line 14: not run: docs/page.md:11: block of line 9: *"])
 
 
-def test_a_page_that_cannot_be_read_fails_with_its_line_and_alone(pytester: pytest.Pytester, project: Path) -> None:
+def test_a_page_that_cannot_be_read_fails_with_its_line_and_alone(run: Run, project: Path) -> None:
     (project / "docs" / "other.md").write_text("# T\n\n```python colour='red'\n```\n")
-    result = run(pytester, "docs")
+    result = run("docs")
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["FAILED docs/other.md::line 3 - docs/other.md:3: unknown option 'colour'*"])
 
 
-def test_a_page_runs_again_when_it_failed_or_has_changed(pytester: pytest.Pytester, project: Path) -> None:
+def test_a_page_runs_again_when_it_failed_or_has_changed(run: Run, project: Path) -> None:
     page, log = project / "docs" / "page.md", project.parent / "log"
     note = f"```python\nopen({str(log)!r}, 'a').write('x')\n"
     for text, ran in [(f"{note}```\n", 1), (f"Words.\n\n{note}```\n", 1), (f"{note}1 / 0\n```\n", 2), ("", 3)]:
         page.write_text(text or page.read_text())
-        run(pytester, "docs")
+        run("docs")
         assert len(log.read_text()) == ran
 
 
-def test_pages_that_measure_time_come_last(pytester: pytest.Pytester, project: Path) -> None:
+def test_pages_that_measure_time_come_last(run: Run, project: Path) -> None:
     (project / "docs" / "a.md").write_text("---\nalone: true\n---\n\n```python\n1\n```\n")
-    result = run(pytester, "--collect-only", "-q", "docs")
+    result = run("--collect-only", "-q", "docs")
     assert [line for line in result.outlines if "::" in line][-1] == "docs/a.md::line 5"
 
 
-def test_marks_and_skips_work_as_users_of_pytest_codeblocks_know_them(pytester: pytest.Pytester, project: Path) -> None:
+def test_marks_and_skips_work_as_users_of_pytest_codeblocks_know_them(run: Run, project: Path) -> None:
     text = (
         "<!--pytest.mark.skipif(True, reason='not here')-->\n```python\n1 / 0\n```\n"
         "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\n1 / 0\n```\n"
         "<!--pytest.mark.slow-->\n```python\nprint(1)\n```\n<!--pytest-codeblocks:expected-output-->\n```\n2\n```\n"
     )
     (project / "docs" / "page.md").write_text(text)
-    pytester.makeini("[pytest]\nmarkers = slow: takes long\n")
-    result = run(pytester, "docs", "-rs")
+    (project / "pytest.ini").write_text("[pytest]\nmarkers = slow: takes long\n")
+    result = run("docs", "-rs")
     result.assert_outcomes(skipped=2, failed=1)
     result.stdout.fnmatch_lines(["*not here*", "*needs the module no_such_module*"])
-    run(pytester, "docs", "-m", "not slow").assert_outcomes(skipped=2, deselected=1)
+    run("docs", "-m", "not slow").assert_outcomes(skipped=2, deselected=1)
 
 
-def test_blocks_that_are_not_run_are_no_items(pytester: pytest.Pytester, project: Path) -> None:
+def test_blocks_that_are_not_run_are_no_items(run: Run, project: Path) -> None:
     (project / "docs" / "page.md").write_text('```python exec="off" why="shown only"\nx\n```\n')
-    assert run(pytester, "--collect-only", "-q", "docs").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert run("--collect-only", "-q", "docs").ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-def test_pages_of_no_project_are_left_to_pytest_codeblocks(pytester: pytest.Pytester, project: Path) -> None:
+def test_pages_of_no_project_are_left_to_pytest_codeblocks(run: Run, project: Path) -> None:
     (project / "README.md").write_text("```python\nassert True\n```\n")
-    run(pytester, "README.md", "--codeblocks").assert_outcomes(passed=1)
-    run(pytester, "README.md").stdout.fnmatch_lines(["collected 0 items*"])
+    run("README.md", "--codeblocks").assert_outcomes(passed=1)
+    run("README.md").stdout.fnmatch_lines(["collected 0 items*"])
 
 
 def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:
@@ -127,6 +147,6 @@ def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:
     (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))
     for number in range(3):
         (project / "docs" / f"other-{number}.md").write_text("```python\nprint('fine')\n```\n")
-    result = run(pytester, "-n", "2", "--dist", "loadfile", "docs")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile", "docs")
     result.assert_outcomes(passed=4, failed=1)
     assert re.search(r"docs/page\.md:11: block of line 9", result.stdout.str())

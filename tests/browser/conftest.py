@@ -93,6 +93,25 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="package")
+def look(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
+    """Opens pages one after the other in one profile for each view: most of a first visit is what all pages share.
+
+    Who looks sees to it that the page asked nobody else and did not complain.
+    """
+    visits: dict[object, Visit] = {}
+
+    def go(url: str, view: View, **options: Any) -> Visit:
+        way = (view, *sorted(options.items()))
+        if way not in visits:
+            visits[way] = Visit(view.open(browser, **options), host)
+        return visits[way].again(url, view)
+
+    yield go
+    for visit in visits.values():
+        visit.page.context.close()
+
+
 @pytest.fixture
 def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
     """Opens pages in fresh profiles; at the end, none of them may have asked another host or complained."""

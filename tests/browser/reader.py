@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, Route
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, Route, ViewportSize
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "http://127.0.0.1/"  # that the site is built for
@@ -47,10 +47,16 @@ class View:
     def __str__(self) -> str:
         return f"{self.scheme}, {self.width} px"
 
+    @property
+    def viewport(self) -> ViewportSize:
+        """The size of its window."""
+        return {"width": self.width, "height": 844 if self.width < 600 else 900}
+
     def open(self, browser: Browser, **options: Any) -> BrowserContext:
         """A fresh profile of the browser that looks at pages this way."""
-        viewport: Any = {"width": self.width, "height": 844 if self.width < 600 else 900}
-        context = browser.new_context(color_scheme=self.scheme, viewport=viewport, reduced_motion="reduce", **options)
+        context = browser.new_context(
+            color_scheme=self.scheme, viewport=self.viewport, reduced_motion="reduce", **options
+        )
         context.set_default_timeout(HANG)
         return context
 
@@ -172,6 +178,7 @@ class Visit:
         self.base = base
         self.requests: list[Request] = []
         self.complaints: list[str] = []
+        self._sizes: dict[str, int] = {}  # of what may be kept, when it came over the wire
         self.page.on("request", self._asked)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on(
@@ -189,11 +196,14 @@ class Visit:
     @property
     def size(self) -> int:
         """The bytes received over the wire so far, without the search index and the worker that reads it."""
-        return sum(
-            sum(request.sizes()[part] for part in ("responseHeadersSize", "responseBodySize"))
-            for request in self.requests
-            if not request.url.endswith("search_index.json") and "/workers/search." not in request.url
-        )
+        asked: dict[str, list[Request]] = {}
+        for request in self.requests:
+            if not request.url.endswith("search_index.json") and "/workers/search." not in request.url:
+                asked.setdefault(request.url, []).append(request)
+        for url in asked.keys() - self._sizes.keys():
+            sizes = [request.sizes() for request in asked[url]]
+            self._sizes[url] = sum(size["responseHeadersSize"] + size["responseBodySize"] for size in sizes)
+        return sum(self._sizes[url] for url in asked)
 
     @property
     def figures(self) -> int:
@@ -207,7 +217,23 @@ class Visit:
     def go(self, url: str = "") -> "Visit":
         """Open a page of the site, and wait until everything that it asks for has come."""
         self.page.goto(self.base + url)
+        self.settle()
+        return self
+
+    def settle(self) -> None:
+        """Wait until everything that has been asked for has come."""
         self.page.wait_for_load_state("networkidle")
+
+    def again(self, url: str, view: View) -> "Visit":
+        """Open another page of the site in the same profile, and take note of what it alone asks and complains about.
+
+        What the pages share, the browser has by now, so `size` counts what it took when it came.
+        """
+        self.page.goto("about:blank")  # whatever the last page still waits for ends here
+        self.page.set_viewport_size(view.viewport)
+        self.requests.clear()
+        self.complaints.clear()
+        self.page.goto(self.base + url)
         return self
 
     def unfold(self) -> None:
@@ -226,7 +252,7 @@ class Visit:
     def violations(self) -> list[str]:
         """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why."""
         self.unfold()
-        options = {"runOnly": list(WCAG), "resultTypes": ["violations"], "preload": False}
+        options = {"runOnly": list(WCAG), "resultTypes": ["violations"], "reporter": "no-passes", "preload": False}
         return [
             f"{violation['id']} ({violation['impact']}): {violation['help']}\n"
             + "\n".join(f"  {' '.join(map(str, node['target']))}\n    {_why(node)}" for node in violation["nodes"])

@@ -56,12 +56,13 @@ def rests_on(folder: Path, url: str, *check: object) -> list[str]:
 
 @pytest.mark.parametrize(("url", "view"), LOOKS, ids=str)
 def test_a_page_is_light_fits_and_is_open_to_all(
-    url: str, view: View, visit: Callable[..., Visit], folder: Path, proofs: Proofs
+    url: str, view: View, look: Callable[..., Visit], folder: Path, proofs: Proofs
 ) -> None:
     texts = rests_on(folder, url, "looks", view)
     if proofs.known(*texts):
         return
-    seen = visit(url, view)
+    seen = look(url, view)
+    seen.settle()
     policy = seen.page.locator("meta[http-equiv='Content-Security-Policy']").get_attribute("content")
     assert policy and policy.startswith("default-src 'self'")
     assert seen.size - seen.figures <= reader.TEXT
@@ -88,14 +89,16 @@ def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(f
 
 
 @pytest.mark.parametrize("url", PAGES)
-def test_a_page_needs_no_javascript(url: str, visit: Callable[..., Visit], folder: Path, proofs: Proofs) -> None:
+def test_a_page_needs_no_javascript(url: str, look: Callable[..., Visit], folder: Path, proofs: Proofs) -> None:
     texts = rests_on(folder, url, "no JavaScript")
     if proofs.known(*texts):
         return
-    page = visit(url, java_script_enabled=False).page
-    for details in page.locator("article details").all():
-        details.evaluate("details => details.open = true")
+    seen = look(url, VIEWS[0], java_script_enabled=False)
+    page = seen.page
+    page.locator("article details").evaluate_all("all => all.forEach(details => details.open = true)")
     shown = page.locator("article :is(h1, h2, p, pre > code, .live-result:not(.live-silent), .live-figure svg)")
     hidden = shown.evaluate_all("found => found.filter(part => !part.checkVisibility()).map(part => part.outerHTML)")
     assert shown.count() and not hidden
+    seen.settle()
+    assert not seen.foreign and not seen.complaints
     proofs.keep(*texts)
