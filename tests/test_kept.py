@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from livepages.execute import Runner
 from livepages.integrations.kept import Kept, digest
 from livepages.integrations.questions import linked_data, take_questions
-from tests.conftest import Site
-from tests.test_mkdocs import build, mkdocs
+from tests.prepared import Commands
+from tests.test_mkdocs import Book, build, mkdocs
 
 CONFIG = """\
 site_name: Test
@@ -38,8 +39,11 @@ def makeExtension(**options):
 
 
 @pytest.fixture
-def book(site: Site) -> Site:
+def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
     """Two pages, and an extension that writes down which page is converted; all of it was built once."""
+    site = Book(tmp_path, runner)
+    site.commands = commands
+    site.write("pyproject.toml", "[tool.livepages]\n")
     site.write("mkdocs.yml", CONFIG)
     site.write("counting.py", COUNTING)
     site.write("docs/index.md", "# One\n\n[Two](two.md#asked)\n\n```python\nprint('one', 1 + 1)\n```\n")
@@ -48,7 +52,7 @@ def book(site: Site) -> Site:
     return site
 
 
-def converted(site: Site, *arguments: str) -> list[str]:
+def converted(site: Book, *arguments: str) -> list[str]:
     """The titles of the pages that a build converts."""
     (site.root / "converted.txt").unlink(missing_ok=True)
     build(site, *arguments, environment={"PYTHONPATH": str(site.root)})
@@ -56,7 +60,7 @@ def converted(site: Site, *arguments: str) -> list[str]:
     return sorted(file.read_text().split()) if file.exists() else []
 
 
-def files(site: Site) -> dict[str, bytes]:
+def files(site: Book) -> dict[str, bytes]:
     folder = site.root / "site"
     dated = {"sitemap.xml", "sitemap.xml.gz"}
     return {
@@ -66,7 +70,7 @@ def files(site: Site) -> dict[str, bytes]:
     }
 
 
-def test_nothing_changed_converts_nothing_and_gives_the_same_site(book: Site) -> None:
+def test_nothing_changed_converts_nothing_and_gives_the_same_site(book: Book) -> None:
     first = files(book)
     assert converted(book) == []
     assert files(book) == first
@@ -82,19 +86,19 @@ def test_nothing_changed_converts_nothing_and_gives_the_same_site(book: Site) ->
     ],
     ids=["its text", "the configuration", "which files there are", "a damaged cache"],
 )
-def test_what_changed_is_converted(book: Site, change: Callable[[Site], object], pages: list[str]) -> None:
+def test_what_changed_is_converted(book: Book, change: Callable[[Book], object], pages: list[str]) -> None:
     change(book)
     assert converted(book) == pages
 
 
-def test_a_warning_is_given_again(book: Site) -> None:
+def test_a_warning_is_given_again(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked?\n\n[Nowhere](three.md)\n")
     for _ in range(2):
         done = mkdocs(book, "build", "--strict", environment={"PYTHONPATH": str(book.root)})
         assert done.returncode == 1 and "'three.md'" in done.stderr
 
 
-def test_links_are_checked_without_a_conversion(book: Site) -> None:
+def test_links_are_checked_without_a_conversion(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked? of others\n")
     book.write("mkdocs.yml", CONFIG + "validation: {anchors: warn}\n")
     for _ in range(2):
@@ -102,7 +106,7 @@ def test_links_are_checked_without_a_conversion(book: Site) -> None:
         assert done.returncode == 1 and "does not contain an anchor '#asked'" in done.stderr
 
 
-def test_wordings_are_in_the_index_and_not_in_the_page(book: Site) -> None:
+def test_wordings_are_in_the_index_and_not_in_the_page(book: Book) -> None:
     for again in (False, True):
         if again:
             assert converted(book) == []

@@ -33,9 +33,13 @@ markdown_extensions: [admonition, pymdownx.highlight, pymdownx.superfences, live
 
 
 class Book(Site):
-    """A site, and what builds it."""
+    """A site on plain Python, whose processes begin sooner; and what builds it."""
 
     commands: Commands
+
+    def on_jax(self) -> None:
+        """Let pages run on JAX."""
+        self.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\ntimeout = 30\n')
 
 
 @pytest.fixture
@@ -43,6 +47,7 @@ def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
     """A site of two pages."""
     site = Book(tmp_path, runner)
     site.commands = commands
+    site.write("pyproject.toml", "[tool.livepages]\ntimeout = 30\n")
     site.write("mkdocs.yml", CONFIG)
     site.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 1)\n```\n")
     site.write("docs/two.md", "# Two\n\n```python\nx = 2\n```\n\n```python\nprint('two', x)\n```\n")
@@ -98,6 +103,7 @@ def test_styles_and_scripts_mean_what_they_did(book: Book) -> None:
 
 
 def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Book) -> None:
+    book.on_jax()
     without_jax = {"PYTHONPATH": str(book.root / "trap")}
     build(book, environment=without_jax)
     before = pages(book)
@@ -111,6 +117,7 @@ def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Boo
 
 
 def test_pages_of_one_text_show_each_its_own_output(book: Book) -> None:
+    book.on_jax()
     text = "# T\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype)\n```\n"
     book.write("docs/index.md", text)
     book.write("docs/two.md", f"---\nx64: true\n---\n{text}")
@@ -127,6 +134,7 @@ def test_a_change_of_code_runs_that_page_alone(book: Book) -> None:
 
 
 def test_two_cold_builds_give_the_same_bytes(book: Book) -> None:
+    book.on_jax()
     book.write(
         "docs/two.md",
         "# Two\n\n```python\nimport jax.numpy as jnp\nprint(jnp.arange(3.0), {'b', 'a', 'c'}, hash('x'))\n```\n",
@@ -209,6 +217,7 @@ def test_failures_are_named_with_page_and_line_and_end_the_build(
 
 
 def test_names_and_settings_do_not_leak_from_page_to_page(book: Book) -> None:
+    book.on_jax()
     book.write("docs/a.md", "# A\n\n```python\nimport jax\njax.config.update('jax_enable_x64', True)\nleak = 1\n```\n")
     book.write(
         "docs/b.md", "# B\n\n```python\nimport jax.numpy as jnp\nprint(jnp.ones(1).dtype, 'leak' in globals())\n```\n"
@@ -218,6 +227,7 @@ def test_names_and_settings_do_not_leak_from_page_to_page(book: Book) -> None:
 
 
 def test_all_that_a_reader_would_see_is_captured(book: Book) -> None:
+    book.on_jax()
     code = (
         "import sys, warnings, jax\nprint('a', 'b', sep='+')\nprint('file', file=sys.stdout)\nsys.stdout.write('written\\n')\n"
         "jax.debug.print('debug')\nwarnings.warn('warned')\ndef helper():\n    print('helped')\nhelper()"
@@ -251,6 +261,7 @@ def test_a_set_up_that_would_skip_blocks_is_refused(book: Book, file: str, text:
 
 
 def test_an_engine_that_cannot_start_is_said_so(book: Book) -> None:
+    book.on_jax()
     trap = book.write("trap/jax/__init__.py", "raise ImportError('no jax here')").parent.parent
     done = mkdocs(book, "build", environment={"PYTHONPATH": str(trap)})
     assert done.returncode == 1 and "no jax here" in done.stderr and "has ended" in done.stderr

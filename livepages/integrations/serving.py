@@ -20,11 +20,13 @@ class Background:
         self._pending: set[Path] = set()
         self._finished: set[Path] = set()
         self._asked: set[Path] = set()
+        self._awaited = False  # whether the next build has been asked for: MkDocs begins one when nobody asks any more
 
     def begins(self) -> None:
         """Note that a build begins, which will show all that has finished by then."""
         with self._lock:
             self._finished.clear()
+            self._awaited = False
 
     def shown(self) -> None:
         """Note what the build shows in part."""
@@ -66,6 +68,8 @@ class Background:
     def _decide(self) -> None:
         """Build again when a page has finished that somebody looks at, or when all have."""
         with self._lock:
-            wanted = bool(self._pending) and (self._pending <= self._finished or bool(self._asked & self._finished))
+            whole = bool(self._pending) and self._pending <= self._finished
+            wanted = not self._awaited and (whole or bool(self._asked & self._finished))
+            self._awaited |= wanted
         if wanted:
             self._again()
