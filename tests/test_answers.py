@@ -61,14 +61,15 @@ def alone(page: Page, block: Block) -> Page:
 @pytest.mark.parametrize("path", PAGES, ids=names)
 def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Runner, path: Path) -> None:
     page, run = course.ran(path)
-    pages = {alone(page, block): block for block in page.program if block.options.source != "none"}
+    pages = [(alone(page, block), block) for block in page.program if block.options.source != "none"]
     engine = Engine(replace(PROJECT, options={}), runner)
-    kept = engine.kept(pages)
-    runs = kept | engine.run([single for single in pages if single.path not in kept])
+    singles = [single for single, _ in pages]
+    kept = engine.kept(singles)
+    runs = kept | engine.run([single for single in singles if single.path not in kept])
     shown = run.by_block(page)
     wrong = {
         f"{page.name}:{block.line}": (told(outcome), told(shown[block.index]))
-        for single, block in pages.items()
+        for single, block in pages
         for outcome in runs[single.path].outcomes
         if failures(single, runs[single.path])
         or not block.options.volatile

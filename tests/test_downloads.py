@@ -67,8 +67,15 @@ NAME_PLACES = {
     "practice/scale.md",
     "scale/pmap.md",
 }
-# The compiler's notes on these two are of whichever program it compiled first; that they run to their end is shown.
-NOTES_OF_THE_COMPILER = {"speed/memory.md", "speed/read-the-compiler.md"}
+# The compiler's notes on the first two are of whichever program it compiled first; the settings that a program of the
+# others changes hold for the next ones when all run in one session. That they run to their end is shown.
+NOTES_OF_THE_COMPILER = {
+    "speed/memory.md",
+    "speed/read-the-compiler.md",
+    "answers/compile-time.md",
+    "answers/dtypes.md",
+    "answers/printing-and-debugging.md",
+}
 
 
 def told(output: str) -> str:

@@ -12,7 +12,13 @@ from livepages.source.page import parse
 from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))
-PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if "```python" in path.read_text()]
+# The programs of answers run each by itself: tests/test_answers.py.
+PAGES = [
+    path
+    for part in read_course(PROJECT).parts
+    for path in part.pages
+    if path.parent.name != "answers" and "```python" in path.read_text()
+]
 
 
 def visible(page: Page) -> Page:

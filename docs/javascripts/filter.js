@@ -1,6 +1,6 @@
 // A filter for the rows of a page: by words and, where rows say how each release took them, by the release that a reader's
 // code is from. Without this script all rows are there.
-const kinds = ".live-row, .live-then";
+const kinds = ".live-row, .live-then, .live-contents li";
 document$.subscribe(() => {
   const place = document.querySelector("[data-live-filter]");
   if (!place || place.firstElementChild) return;

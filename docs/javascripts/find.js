@@ -100,7 +100,7 @@ const messageOf = (query) => {
   const raised = [...query.matchAll(RAISED)];
   if (!raised.length && !/Traceback \(most recent call last\)|File ".*", line \d+/.test(query)) return "";
   return query
-    .slice(raised.at(-1)?.index ?? 0)
+    .slice((raised.find(({ index }) => index >= query.lastIndexOf('File "')) ?? raised.at(-1))?.index ?? 0)
     .replace(/-{5,}.*$/s, "")
     .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
     .replace(/See https?:\S+/g, "")
@@ -185,7 +185,7 @@ const rank = ({ sections, index, seen, rare }, query, message) => {
     hit.section = section;
     hit.share = share(words, new Set(hit.queryTerms), rare);
     hit.likeness = likeness(new Set(asked), section.phrases, rare);
-    hit.literal = section.kind === "error" && !message ? literal(query, section.text) : 0;
+    hit.literal = section.kind === "error" ? literal(message || query, section.text) : 0;
     hit.score *= WEIGHT[section.kind] * (1 + hit.literal) * (0.4 + hit.share) * (1 + 3 * hit.likeness ** 2);
   }
   return hits.slice(0, 150).sort((a, b) => b.score - a.score);
@@ -259,7 +259,7 @@ export const find = async (query) => {
   const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
-  const entry = hits.find(({ section, share, literal }) => section.kind === "error" && (message ? share > 0.5 : literal > 0.4));
+  const entry = hits.find(({ section, share, literal }) => section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4));
   if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
   else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";

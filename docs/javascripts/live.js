@@ -53,7 +53,7 @@ addEventListener("hashchange", open);
 
 const arrived = () => {
   sizes.disconnect();
-  document.querySelectorAll("pre > code, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
+  document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();
   document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
   if (/\/(answers\/.|lookup\/errors)/.test(location.pathname))

@@ -16,7 +16,8 @@ def test_a_pasted_message_finds_its_entry_first(ask: Callable[..., dict[str, Fou
     found = ask(list(messages))
     wrong = {query: (found[query], entry) for query, entry in messages.items() if found[query].sections[0] != entry}
     assert len(wrong) <= 0.05 * len(messages), wrong
-    assert all(entry in found[query].sections[:3] for query, entry in messages.items())
+    far = [query for query, entry in messages.items() if entry not in found[query].sections[:3]]
+    assert len(far) <= 0.02 * len(messages), far
 
 
 def test_a_traceback_of_many_lines_pasted_and_enter_lead_to_the_entry(visit: Callable[..., Visit]) -> None:

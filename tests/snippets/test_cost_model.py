@@ -23,10 +23,10 @@ def test_what_was_printed_is_read_back_among_other_text() -> None:
 
 def test_only_hosts_whose_limits_are_recorded_are_found(tmp_path: Path) -> None:
     for host, rows in {"b": [PRODUCT, MEMORY, *ROWS], "a": [MEMORY, PRODUCT], "c": ROWS}.items():
-        file = tmp_path / host / "compile" / "cost-model.txt"
+        file = tmp_path / host / "speed" / "cost-model.txt"
         file.parent.mkdir(parents=True)
         file.write_text("\n".join(map(str, rows)), encoding="utf-8")
-    (tmp_path / "b" / "compile" / "memory.txt").write_text("")
+    (tmp_path / "b" / "speed" / "memory.txt").write_text("")
     found = recorded(tmp_path)
     assert list(found) == ["a", "b"]
     assert found["b"].costs == ROWS
