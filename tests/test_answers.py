@@ -1,5 +1,6 @@
 """Every answer has its form, and its program gives alone, under JAX's defaults, what the page shows."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -53,8 +54,11 @@ def alone(page: Page, block: Block) -> Page:
     """A page that consists of one block, with as many devices as the page says that the reader needs."""
     lines = [""] * len(page.text)
     lines[block.fence.start : block.fence.end] = page.text[block.fence.start : block.fence.end]
-    head = f"---\ndevices: {page.meta['devices']}\n---" if "devices" in page.meta else "\n\n"
-    lines[:3] = head.split("\n")
+    # The cache that a page turns off is the site's own, which a reader does not have.
+    said = {name: page.meta[name] for name in ("devices", "jax") if name in page.meta}
+    assert said.get("jax", {}) in ({}, {"jax_enable_compilation_cache": False})
+    if said:
+        lines[:3] = ["---", json.dumps(said), "---"]
     return parse("\n".join(lines), page.path.with_name(f"{page.path.stem}-{block.index}.md"), PROJECT)
 
 

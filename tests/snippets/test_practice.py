@@ -114,7 +114,7 @@ def test_pages_say_how_many_exercises_they_have(engine: Engine, pages: dict[str,
         count, title = words[len(stubs(page))], page.title.removeprefix("Practice: ")
         assert f"\n{count.capitalize()} exercises on" in page.body and f" {count} " in page.description
         assert f'"{title.capitalize()}: {count} exercises"' in everything.body
-        assert page.title == PAGES[part] and f"[{page.title}]({part}.md)" in everything.body
+        assert page.title == PAGES[part] and f"[{page.title}]({PAGE_OF.get(part, part)}.md)" in everything.body
 
 
 def test_solutions_bind_names_of_their_own(pages: dict[str, Page]) -> None:
