@@ -157,7 +157,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
         html, questions = take_questions(html)
         self._index.read(page, questions)
-        return html + linked_data(questions, page.canonical_url or "")
+        if questions:  # for the template's head: Material runs again what scripts stand in the content
+            page.meta["linked_data"] = linked_data(questions, page.canonical_url or "")
+        return html
 
     @event_priority(100)
     def _slim(

@@ -40,7 +40,7 @@ def take_questions(content: str) -> tuple[str, list[Question]]:
 
 
 def linked_data(questions: Iterable[Question], url: str) -> str:
-    """The questions and their answers as https://schema.org/FAQPage, in a script element; empty if there are none.
+    """The questions and their answers as https://schema.org/FAQPage, for a script element; empty if there are none.
 
     Args:
         questions: the questions of a page.
@@ -61,7 +61,7 @@ def linked_data(questions: Iterable[Question], url: str) -> str:
     if not entities:
         return ""
     data = json.dumps({"@context": "https://schema.org", "@type": "FAQPage", "mainEntity": entities})
-    return f'\n<script type="application/ld+json">{data.replace("<", chr(92) + "u003c")}</script>'
+    return data.replace("<", "\\u003c")
 
 
 def _text(element: str) -> str:

@@ -1,6 +1,7 @@
 """The search: what is asked in people's own words leads to what answers it; nothing is loaded before it is needed."""
 
 import html
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -195,3 +196,14 @@ def test_an_answer_is_copied_as_a_link_and_as_markdown(visit: Open) -> None:
 def test_an_entry_of_the_error_dictionary_can_be_copied_too(visit: Open) -> None:
     page = visit("lookup/errors/").page
     expect(page.get_by_role("button", name="Copy link: TracerBoolConversionError")).to_be_attached()
+
+
+def test_going_to_an_answer_without_a_reload_works_and_its_questions_are_described(visit: Open, folder: Path) -> None:
+    page = visit("answers/").page
+    page.get_by_role("link", name="Loops and conditions").last.click()
+    page.wait_for_url("**/answers/loops/")
+    expect(page.locator(".live-copy").first).to_be_attached()
+    described = re.search(
+        r'<script type="application/ld\+json">(.*?)</script>', (folder / "answers/loops/index.html").read_text()
+    )
+    assert described and len(json.loads(described[1])["mainEntity"]) >= 12
