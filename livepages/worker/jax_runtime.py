@@ -62,6 +62,7 @@ class JaxRuntime(Runtime):
         (re.compile(r"https?://(?:docs\.jax\.dev|jax\.readthedocs\.io)[^\s>)\]]*"), "DOCUMENTATION"),
         (re.compile(r"\bjaxlib\.\w+\."), ""),
         (re.compile(r"\b[A-Za-z]*Tracer\b"), "TRACER"),
+        (re.compile(r"\bstack_frame_id=\d+"), "FRAME"),  # counts the frames above the page's own, too
         # When, in which thread and at which line of which C++ file the compiler notes something.
         (re.compile(r"^([IWEF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\w+\.cc):\d+\]", re.MULTILINE), r"\1 \2]"),
     )
