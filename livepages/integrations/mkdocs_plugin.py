@@ -47,7 +47,7 @@ class NoOptions(Config):
 
 
 class LivePagesPlugin(BasePlugin[NoOptions]):
-    """Has no options: they stand in ``pyproject.toml``, where tests read them too."""
+    """The plugin has no options of its own: its settings are in ``pyproject.toml``, which the tests read too."""
 
     def __init__(self) -> None:
         self._serving = False

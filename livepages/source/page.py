@@ -82,7 +82,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and the text below it."""
 
     start: int  # the heading's place in the page's text
     level: int

@@ -465,7 +465,7 @@ def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], 
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         _run_and_leave(job, runtime)
 
-    # A child that ends wakes the loop below through a pipe; it is seen to there, so that nothing happens in between.
+    # When a child ends, the signal handler only writes to a pipe; the loop below reaps it, so no code is interrupted.
     _prctl(_ADOPT, 1)
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
