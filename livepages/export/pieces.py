@@ -73,7 +73,7 @@ def fenced(text: str, language: str) -> str:
 
 
 def _lines(page: Page, address: Callable[[Path], str]) -> list[str]:
-    """The lines of the page's text, one for each: titles of admonitions in bold, their content without its indentation."""
+    """The lines of the page's text, one for each: titles of admonitions in bold, their content without indentation."""
     fences = {fence.start: fence.end for fence in find_fences(page.text, list(range(1, len(page.text) + 1)))}
     titles: list[int] = []  # how far the titles are indented that this line stands under
     lines: list[str] = []
