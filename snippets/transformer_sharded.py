@@ -1,4 +1,4 @@
-"""The Transformer of `transformer.py` on a mesh with Explicit axes: the same functions, with the splits written down."""
+"""The Transformer of `transformer.py` on a mesh with Explicit axes: the same functions, with their splits."""
 
 # mypy: disable-error-code="no-any-return"
 # Laid out as on the page.
