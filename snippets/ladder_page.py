@@ -174,7 +174,7 @@ class Ladder:
     def _history(self, name: str) -> str:
         """What earlier releases said that named a way out."""
         return "".join(
-            f"<li>{first if first == last else f'{first} to {last}'}: {_text(_short(text, 120))}</li>"
+            f"<li>{first if first == last else f'{first} to {last}'}: {_text(_short(text, 100))}</li>"
             for verdict, first, last, text in self.spans(name)[:-1]
             if verdict == "hints"
         )
@@ -225,7 +225,7 @@ def _says(seen: Seen) -> str:
     if seen.end == "runs":
         return "Runs"
     kind, _, message = seen.text.partition(": ")
-    return f'<strong class="live-{seen.end}">{_text(kind)}</strong>: {_text(_short(message, 150))}'
+    return f'<strong class="live-{seen.end}">{_text(kind)}</strong>: {_text(_short(message, 120))}'
 
 
 def _code(text: str) -> str:
