@@ -95,8 +95,8 @@ class Ladder:
 
     def legend(self) -> str:
         """What the cells under a name mean, as HTML."""
-        cells = ", ".join(f"{CELLS[verdict]} {words}" for verdict, words in WORDS.items())
-        return f"<p>The cells under a name are jax {', '.join(self.releases)}: {cells}.</p>"
+        cells = "; ".join(f"{CELLS[verdict]} {words}" for verdict, words in WORDS.items())
+        return f"<p>Below a name, for each release: {cells}.</p>"
 
     def rows(self, module: str) -> str:
         """The rows of a module's idioms, as HTML."""
@@ -104,16 +104,16 @@ class Ladder:
 
     def _row(self, idiom: Idiom) -> str:
         # A page of all rows has few bytes to spare: a style sheet shows the cells, and a script adds the link to a row.
-        seen, history = self.live.old[idiom.name], self._history(idiom.name)
+        says = _says(self.live.old[idiom.name])
         cells = "".join(CELLS[verdict] for verdict in self.verdicts(idiom.name))
         parts = [
             f'<div class="live-then"><h3 id="{idiom.anchor}" data-seen="{cells}"><code>{_text(idiom.name)}</code></h3>',
             f"<p>{self.boundaries(idiom)}.{_note(idiom)}{self._write(idiom)}</p>",
             f"<div>{self._new(idiom)}",
-            f"<details><summary>{_says(seen)}</summary>",
-            "" if _says_all(idiom) else f"<pre><code>{_text(idiom.old)}</code></pre>",
-            f"<ul>{history}</ul>" if history else "",
-            "</details></div></div>",
+            f"<p>{says}</p>"
+            if _says_all(idiom)
+            else f"<details><summary>{says}</summary><pre><code>{_text(idiom.old)}</code></pre></details>",
+            "</div></div>",
         ]
         return "".join(parts)
 
@@ -170,14 +170,6 @@ class Ladder:
             hinted = next((last for stage, _, last, _ in reversed(after) if stage == "hints"), "")
             found.append(End(name, first if verdict == "warns" else "", after[0][1], hinted))
         return found
-
-    def _history(self, name: str) -> str:
-        """What earlier releases said that named a way out."""
-        return "".join(
-            f"<li>{first if first == last else f'{first} to {last}'}: {_text(_short(text, 100))}</li>"
-            for verdict, first, last, text in self.spans(name)[:-1]
-            if verdict == "hints"
-        )
 
     def changes(self, behavior: Behavior) -> list[tuple[str, str]]:
         """The releases from which on a behavior showed something else, and what; the first is the first that ran it."""
