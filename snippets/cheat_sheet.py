@@ -3,6 +3,7 @@
 import contextlib
 import html
 import io
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,11 @@ class Line:
     code: str
     expected: str = ""
     result: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """What a link to the line ends with."""
+        return "line-" + re.sub(r"[^\w.]+", "-", self.code).strip("-")
 
 
 def read_lines(text: str) -> list[Line]:
@@ -59,7 +65,8 @@ def sheet() -> list[Line]:
 def as_html(lines: list[Line], group: str) -> str:
     """The lines of a group as HTML."""
     rows = "".join(
-        f"<div><code>{highlighted(line.code)}</code><samp>{html.escape(line.result)}</samp></div>"
+        f'<div id="{line.anchor}"><code>{highlighted(line.code)}</code><samp>{html.escape(line.result)}</samp>'
+        f'<a class="headerlink" href="#{line.anchor}" aria-label="Link to this line">¶</a></div>'
         for line in lines
         if line.group == group
     )

@@ -15,6 +15,7 @@ WORDS = {
     "fails": "fails",
     "absent": "did not exist yet",
 }
+CELLS = {"runs": "▇", "warns": "▅", "hints": "▃", "fails": "▁", "absent": "·"}  # a release in a row's strip
 
 WAY_OUT = """\
 If the record is wrong, run `python snippets/ladder.py` and commit what it changes in ladder.json.
@@ -92,25 +93,41 @@ class Ladder:
         """Where a script puts the filter, as HTML: what it needs to know is in the rows and here."""
         return f'<div data-live-filter="Name or message" data-releases="{" ".join(self.releases)}"></div>'
 
+    def legend(self) -> str:
+        """What the cells under a name mean, as HTML."""
+        cells = "; ".join(f"{CELLS[verdict]} {words}" for verdict, words in WORDS.items())
+        return f"<p>Below a name, for each release: {cells}.</p>"
+
     def rows(self, module: str) -> str:
         """The rows of a module's idioms, as HTML."""
         return "\n".join(self._row(idiom) for idiom in idioms() if idiom.module == module)
 
     def _row(self, idiom: Idiom) -> str:
-        seen = self.live.old[idiom.name]
-        history = self._history(idiom.name)
-        letters = "".join(verdict[0] for verdict in self.verdicts(idiom.name))
+        # A page of all rows has few bytes to spare: a style sheet shows the cells, and a script adds the link to a row.
+        says = _says(self.live.old[idiom.name])
+        cells = "".join(CELLS[verdict] for verdict in self.verdicts(idiom.name))
         parts = [
-            f'<div class="live-then" data-seen="{letters}">',
-            f'<h3 id="{idiom.anchor}"><code>{escape(idiom.name)}</code></h3>',
-            f"<p>{self.fate(idiom.name)}.{_log(idiom)}{_note(idiom)}{self._write(idiom)}</p>",
+            f'<div class="live-then"><h3 id="{idiom.anchor}" data-seen="{cells}"><code>{_text(idiom.name)}</code></h3>',
+            f"<p>{self.boundaries(idiom)}.{_note(idiom)}{self._write(idiom)}</p>",
             f"<div>{self._new(idiom)}",
-            f"<details><summary>{_says(seen)}</summary>",
-            "" if _says_all(idiom) else f"<pre><code>{escape(idiom.old)}</code></pre>",
-            f"<ul>{history}</ul>" if history else "",
-            "</details></div></div>",
+            f"<p>{says}</p>"
+            if _says_all(idiom)
+            else f"<details><summary>{says}</summary><pre><code>{_text(idiom.old)}</code></pre></details>",
+            "</div></div>",
         ]
         return "".join(parts)
+
+    def boundaries(self, idiom: Idiom) -> str:
+        """When an idiom ended: by the change log where it says so, else between which sampled releases."""
+        removed = f"{'removed' if _is_name(idiom.name) else 'stopped working'} in {idiom.removed}"
+        warned = f"deprecated in {idiom.deprecated}"
+        if idiom.removed:
+            told = f"{warned}, {removed}" if idiom.deprecated else removed
+        elif idiom.deprecated:
+            told = f"{warned}; {self.fate(idiom.name)[0].lower()}{self.fate(idiom.name)[1:]}"
+        else:
+            told = self.fate(idiom.name)
+        return told[0].upper() + told[1:]
 
     def _write(self, idiom: Idiom) -> str:
         since = self.new_since(idiom.name)
@@ -125,7 +142,7 @@ class Ladder:
             return ""
         seen = self.live.new[idiom.name]
         broken = f"<p>On this release that gives {_says(seen)}</p>" if seen.end == "fails" else ""
-        return f"<pre><code>{escape(idiom.new)}</code></pre>{broken}"
+        return f"<pre><code>{_text(idiom.new)}</code></pre>{broken}"
 
     def new_since(self, name: str) -> str:
         """The oldest release from which on what to write in an idiom's place has not failed; empty if there is none."""
@@ -153,15 +170,6 @@ class Ladder:
             hinted = next((last for stage, _, last, _ in reversed(after) if stage == "hints"), "")
             found.append(End(name, first if verdict == "warns" else "", after[0][1], hinted))
         return found
-
-    def _history(self, name: str) -> str:
-        """What earlier releases said: of those that said what to write the failures, else the warnings."""
-        said = [span for span in self.spans(name)[:-1] if span[0] not in ("runs", "absent")]
-        hints = [span for span in said if span[0] == "hints"]
-        return "".join(
-            f"<li>{first if first == last else f'{first} to {last}'}: {escape(_short(text, 140))}</li>"
-            for _, first, last, text in hints or said
-        )
 
     def changes(self, behavior: Behavior) -> list[tuple[str, str]]:
         """The releases from which on a behavior showed something else, and what; the first is the first that ran it."""
@@ -192,22 +200,24 @@ def _says_all(idiom: Idiom) -> bool:
     return idiom.old in (idiom.name, f"import {idiom.name}", f"from {module} import {name}")
 
 
-def _log(idiom: Idiom) -> str:
-    """What the change log says of an idiom's end."""
-    facts = {"deprecated in": idiom.deprecated, "removed in": idiom.removed}
-    known = " and ".join(f"{verb} {version}" for verb, version in facts.items() if version)
-    return f" Change log: {known}." if known else ""
+def _is_name(text: str) -> bool:
+    """Whether an idiom is a name, or the use of an argument by its name: something that can be removed."""
+    return bool(re.fullmatch(r"[\w.]+(\((?!None)\w*\)|\((\w+=\w*,?)+\))?", text))
+
+
+def _text(text: str) -> str:
+    return escape(text, quote=False)
 
 
 def _note(idiom: Idiom) -> str:
-    return " " + re.sub(r"`(.*?)`", r"<code>\1</code>", escape(idiom.note)) if idiom.note else ""
+    return " " + re.sub(r"`(.*?)`", r"<code>\1</code>", _text(idiom.note)) if idiom.note else ""
 
 
 def _says(seen: Seen) -> str:
     if seen.end == "runs":
         return "Runs"
     kind, _, message = seen.text.partition(": ")
-    return f'<strong class="live-{seen.end}">{escape(kind)}</strong>: {escape(message)}'
+    return f'<strong class="live-{seen.end}">{_text(kind)}</strong>: {_text(_short(message, 120))}'
 
 
 def _code(text: str) -> str:

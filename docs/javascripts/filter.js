@@ -1,29 +1,48 @@
 // A filter for the rows of a page: by words and, where rows say how each release took them, by the release that a reader's
-// code is from. Without this script all rows are there.
-const kinds = ".live-row, .live-then, .live-contents li";
+// code is from. The address keeps both (?filter=tree&from=0.5.3). Without this script all rows are there.
+const kinds = ".live-row, .live-then, .live-entry, .live-contents li";
+let show = () => {};
 document$.subscribe(() => {
   const place = document.querySelector("[data-live-filter]");
   if (!place || place.firstElementChild) return;
-  const rows = [...document.querySelectorAll(kinds)].map((row) => [row, row.textContent.toLowerCase()]);
+  const rows = [...document.querySelectorAll(kinds)].map((row) => {
+    const { id, dataset } = row.firstElementChild;
+    return { row, text: row.textContent.toLowerCase(), id, seen: dataset.seen };
+  });
   const labeled = (text, field) => {
     const label = place.appendChild(document.createElement("label"));
     label.append(`${text} `, field);
     return field;
   };
   const words = labeled(place.dataset.liveFilter, Object.assign(document.createElement("input"), { type: "search" }));
-  const releases = place.dataset.releases?.split(" ").map((release) => `jax ${release}`) ?? [];
+  const releases = place.dataset.releases?.split(" ") ?? [];
   const ran = document.createElement("select");
-  ran.append(...["any release", ...releases].map((name, n) => new Option(name, n)));
+  ran.append(new Option("any release", ""), ...releases.map((release) => new Option(`jax ${release}`, release)));
   if (releases.length) labeled("Ran on, and fails now", ran);
   const count = place.appendChild(document.createElement("output"));
 
-  const show = () => {
+  const fields = { filter: words, from: ran };
+  const given = new URLSearchParams(location.search);
+  for (const [name, field] of Object.entries(fields)) if (given.get(name)) field.value = given.get(name);
+  ran.selectedIndex = Math.max(0, ran.selectedIndex); // where the address names another release
+
+  // A row with cells says which releases they are, and gets a link to itself.
+  for (const { row, id, seen } of rows.filter(({ seen }) => seen)) {
+    const same = [...seen.matchAll(/(.)\1*/g)].map(({ 0: cells, index }) => [releases[index], releases[index + cells.length - 1], cells[0]]);
+    row.firstElementChild.title = same.map(([first, last, cell]) => `${first === last ? first : `${first} to ${last}`} ${cell}`).join(", ");
+    const link = Object.assign(document.createElement("a"), { className: "headerlink", href: `#${id}`, textContent: "¶" });
+    link.ariaLabel = "Link to this row";
+    row.firstElementChild.append(link);
+  }
+
+  show = () => {
     const wanted = words.value.toLowerCase().split(/\s+/);
-    const fits = ({ dataset: { seen } }, text) =>
-      wanted.every((word) => text.includes(word)) &&
-      (ran.value < 1 || ("rw".includes(seen[ran.value - 1]) && "hf".includes(seen.at(-1))));
-    for (const [row, text] of rows) row.hidden = !fits(row, text);
-    count.value = `${rows.filter(([row]) => !row.hidden).length} of ${rows.length}`;
+    const from = releases.indexOf(ran.value);
+    const fits = ({ text, seen }) =>
+      wanted.every((word) => text.includes(word)) && (from < 0 || (/[▇▅]/.test(seen[from]) && /[▃▁]/.test(seen.at(-1))));
+    // A row that the address leads to is shown in any case.
+    for (const each of rows) each.row.hidden = !fits(each) && !each.row.querySelector(":target");
+    count.value = `${rows.filter(({ row }) => !row.hidden).length} of ${rows.length}`;
     // A heading, and what stands below it, goes with the last of its rows.
     for (const heading of document.querySelectorAll("article h2")) {
       const parts = [heading];
@@ -32,6 +51,19 @@ document$.subscribe(() => {
       for (const part of parts) part.hidden = own.length > 0 && own.every((row) => row.hidden);
     }
   };
-  place.addEventListener("input", show);
+  const keep = () => {
+    const address = new URL(location.href);
+    for (const [name, { value }] of Object.entries(fields))
+      value.trim() ? address.searchParams.set(name, value.trim()) : address.searchParams.delete(name);
+    history.replaceState(history.state, "", address);
+  };
+  place.addEventListener("input", () => {
+    show();
+    keep();
+  });
   show();
+});
+addEventListener("hashchange", () => {
+  show();
+  document.querySelector(":target")?.scrollIntoView();
 });

@@ -23,12 +23,12 @@ new MutationObserver((changes) => {
   }
 }).observe(document.body, { attributeFilter: ["tabindex"], childList: true, subtree: true });
 
-// What only some pages need comes when it is about to be seen.
+// What only some pages need comes when it is about to be seen, or at once if the address may set a filter.
 const own = document.currentScript.src;
 const near = new IntersectionObserver(
   (parts) => {
     for (const { isIntersecting, target } of parts)
-      if (isIntersecting) import(new URL(target.matches(".live-panes") ? "panes.js" : "filter.js", own));
+      if (isIntersecting || location.search) import(new URL(target.matches(".live-panes") ? "panes.js" : "filter.js", own));
   },
   { rootMargin: "50%" },
 );

@@ -129,7 +129,7 @@ class Guide:
         return [*lines, ""]
 
     def _index(self, here: Page, wanted: re.Match[str], stash: Callable[[str], str]) -> list[str]:
-        """Every documented name that the pages' code uses, how, and in which section of a page first."""
+        """Every documented name that the pages' code uses, and in which section of a page first."""
         lines: list[str] = []
         library = ""
         for entry in self._entries:
@@ -149,7 +149,6 @@ class Guide:
                     if use.address and use.name not in self.inventory.modules:
                         entry = entries.setdefault(use.address, _Entry(use.address))
                         entry.names.append(use.name)
-                        entry.forms.add(block.code[use.start : use.end])
                         entry.places.setdefault(page.name, (page, block.fence.start))
         return sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower()))
 
@@ -160,7 +159,6 @@ class _Entry:
 
     address: str
     names: list[str] = field(default_factory=list)  # as used
-    forms: set[str] = field(default_factory=set)  # as written
     places: dict[str, tuple[Page, int]] = field(default_factory=dict)  # the first line of each page, by its name
 
     @property
@@ -174,14 +172,13 @@ class _Entry:
 
     def lines(self, here: Page, stash: Callable[[str], str]) -> list[str]:
         """The entry as Markdown."""
-        written = ", ".join(f"`{form}`" for form in sorted(self.forms - {self.name, ""}))
         # Shown is the first place alone: with all of them the index is half as large again.
         link, others = _link(here, *next(iter(self.places.values()))), len(self.places) - 1
         more = f" and {count(others, 'other page')}" if others else ""
         # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
-        heading = stash(f'<h3 id="{self.name}"><code>{self.name}</code></h3>')
-        lines = ["", heading, "", f"As {written}." if written else "", ""]
-        return [*lines, f"{link}{more}; [reference]({self.address})", "{ data-search-exclude }", ""]
+        heading = stash(f'<div class="live-entry"><h3 id="{self.name}"><code>{self.name}</code></h3>')
+        place = f"{link}{more}; [reference]({self.address})"
+        return ["", heading, "", place, "{ data-search-exclude }", "", stash("</div>"), ""]
 
 
 def minutes(page: Page) -> int:

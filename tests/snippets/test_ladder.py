@@ -1,5 +1,6 @@
 """What old idioms do on each release: the record, running, and what readers see of both."""
 
+import ast
 from copy import deepcopy
 from pathlib import Path
 
@@ -193,12 +194,54 @@ def test_a_name_that_came_and_went(record: Record) -> None:
 
 def test_a_row_holds_all_there_is_to_know(told: Ladder) -> None:
     rows = told.rows("jax")
-    assert 'id="old-jax.old"' in rows and 'data-seen="rwhf"' in rows
+    assert '<h3 id="old-jax.old" data-seen="▇▅▃▁"><code>jax.old&lt;<' in rows
     assert "jax.old&lt;" in rows and "jax.old<" not in rows
     assert "Use <code>jax.new</code> &amp; be glad." in rows
-    assert "Change log: deprecated in 0.9.3 and removed in 0.10.4." in rows
+    assert "Deprecated in 0.9.3, stopped working in 0.10.4." in rows
     assert "Write (first seen to run on 0.10):" in rows
-    assert "<li>0.11: AttributeError: use jax.new</li>" in rows
+    assert "▇ runs; ▅ runs, with a warning; " in told.legend()
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "text"),
+    [
+        ("jax.gone", {"deprecated": "0.8", "removed": "0.9"}, "Deprecated in 0.8, removed in 0.9"),
+        ("jax.gone", {"removed": "0.9"}, "Removed in 0.9"),
+        ("jax.gone", {"deprecated": "0.8"}, "Deprecated in 0.8; fails on every sampled release, from 0.9 on"),
+        ("jax.gone", {}, "Fails on every sampled release, from 0.9 on"),
+        ("jax.old<", {"deprecated": "0.10"}, "Deprecated in 0.10; last seen in 0.10, gone by 0.11"),
+        ("jax.old<", {"removed": "0.11"}, "Stopped working in 0.11"),
+    ],
+)
+def test_the_change_log_says_when_an_idiom_ended_and_the_record_where_it_does_not(
+    name: str, log: dict[str, str], text: str, told: Ladder
+) -> None:
+    assert told.boundaries(ladder.Idiom(name, "jax", name, **log)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "verb"),
+    [
+        ("jax.tree_map", "removed"),
+        ("arr.tile(n)", "removed"),
+        ("jnp.clip(a_min=,a_max=)", "removed"),
+        ("jax.checkpoint(concrete=True)", "removed"),
+        ("jnp.array(None)", "stopped working"),
+        ("PartitionSpec == tuple", "stopped working"),
+    ],
+)
+def test_only_what_has_a_name_is_removed(name: str, verb: str, told: Ladder) -> None:
+    assert told.boundaries(ladder.Idiom(name, "jax", "", removed="0.1")).lower() == f"{verb} in 0.1"
+
+
+def test_what_to_write_is_called_where_the_old_code_calls_something() -> None:
+    """A name that exists proves little: the call may need other arguments."""
+
+    def calls(code: str) -> bool:
+        return any(isinstance(part, (ast.Call, ast.Subscript)) for part in ast.walk(ast.parse(code)))
+
+    bare = [idiom.name for idiom in ladder.idioms() if idiom.new and calls(idiom.old) and not calls(idiom.new)]
+    assert bare == ["jax.lax.tie_in"]  # whose row says to write its argument
 
 
 def test_the_list_has_what_changed(told: Ladder) -> None:

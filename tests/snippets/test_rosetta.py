@@ -122,7 +122,8 @@ def test_the_cheat_sheet_holds_each_line_to_its_comment(monkeypatch: pytest.Monk
     file.write_text("# ---- One\nx = 1\nx + 1  # 2\nx[0]  # TypeError\nprint('said')  # said\n")
     lines = cheat_sheet.sheet()
     assert [line.result for line in lines] == ["", "2", "TypeError", "said"]
-    assert cheat_sheet.as_html(lines, "One").count("<samp>") == 4
+    shown = cheat_sheet.as_html(lines, "One")
+    assert shown.count("<samp>") == 4 and 'href="#line-' in shown
     for wrong in ("x = 1\nx + 1  # 3\n", "x = 1\nx + 1\n", "x = []\nx[0]  # KeyError\n"):
         file.write_text(f"# ---- One\n{wrong}")
         with pytest.raises(AssertionError):
@@ -132,3 +133,9 @@ def test_the_cheat_sheet_holds_each_line_to_its_comment(monkeypatch: pytest.Monk
 def test_both_run_arrays_of_numpy_alike() -> None:
     result = rosetta.run_code("a", {"a": np.float32(0.5)})
     assert result.shown == "0.5 float32" and result.value == 0.5
+
+
+def test_each_line_of_the_cheat_sheet_has_an_address_of_its_own() -> None:
+    lines = cheat_sheet.read_lines(cheat_sheet.LINES.read_text())
+    anchors = [line.anchor for line in lines]
+    assert len(anchors) == len(set(anchors)) > 100
