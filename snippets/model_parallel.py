@@ -90,6 +90,7 @@ def ring_attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
     zero = jnp.zeros_like(q, jnp.float32)
     start = (zero[:, 0] - jnp.inf, zero[:, 0], zero), k, v
-    (state, _, _), _ = jax.lax.scan(hop, start, jnp.arange(count))
+    (state, _, _), _ = jax.lax.scan(
+        jax.checkpoint(hop), start, jnp.arange(count))
     return (state[2] / state[1][:, None]).astype(q.dtype)
 # --8<-- [end:ring]

@@ -161,7 +161,6 @@ def decode(params: Params, cache: Cache, token: jax.Array,
 
 
 # --8<-- [start:sample]
-@jax.jit(static_argnums=3)
 def sample(params: Params, prompt: jax.Array, key: jax.Array, new: int,
            temperature: float = 1.0) -> tuple[jax.Array, jax.Array]:
     """New tokens, and the scores from which each was drawn."""
