@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-# --8<-- [start:task]
+# --8<-- [start:data]
 Batch = dict[str, Any]  # "x" (n, 8), "y" (n,), "real" (n,): 0 for padding
 Params = dict[str, jax.Array]
 
@@ -29,7 +29,10 @@ def draw(data: Batch, number: int, size: int = 64) -> Batch:
     batch = {name: array[rows] for name, array in data.items()}
     batch["real"][rng.integers(size // 2, size):] = 0
     return batch
+# --8<-- [end:data]
 
+
+# --8<-- [start:model]
 def init(key: jax.Array) -> Params:
     w_key, v_key = jax.random.split(key)
     return {"w": jax.random.normal(w_key, (8, 64)) / 3,
@@ -40,7 +43,7 @@ def summed_loss(params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
     guess = jnp.tanh(batch["x"] @ params["w"] + params["b"]) @ params["v"]
     errors = batch["real"] * (guess - batch["y"]) ** 2
     return errors.sum(), batch["real"].sum()
-# --8<-- [end:task]
+# --8<-- [end:model]
 
 
 # --8<-- [start:accumulate]
