@@ -42,7 +42,7 @@ def read(folder: str) -> list[Span]:
 
 
 # --8<-- [start:instructions]
-# A loop contains other operations, and its time is theirs.
+# These contain other operations, and their time is that of those.
 CONTAINERS = {"while", "conditional", "call"}
 LINE = re.compile(r"\s*(?:ROOT )?%?([\w.-]+) = .*? ([a-z][\w-]*)\(")
 
@@ -52,8 +52,9 @@ def instructions(program: str) -> dict[str, tuple[str, str]]:
     found = {}
     for line in program.splitlines():
         if match := LINE.match(line):
+            kind = "small-call" if "_small_call" in line else match[2]
             note = re.search(r'op_name="(.*?)"', line)
-            found[match[1]] = match[2], note[1] if note else ""
+            found[match[1]] = kind, note[1] if note else ""
     return found
 
 

@@ -17,11 +17,13 @@ def test_every_instruction_has_its_kind_and_its_scope() -> None:
 ENTRY %main.4 (x: f32[3]) -> f32[3] {
   %x = f32[3]{0} parameter(0), metadata={op_name="x"}
   %while.2 = (s32[], f32[3]{0}) while(%tuple.1), condition=%c, body=%b, metadata={op_name="jit(f)/while"}
+  %call = f32[3]{0} call(%x), to_apply=%w, frontend_attributes={xla_cpu_small_call="true"}
   ROOT %wrapped_tanh = f32[3]{0} fusion(%x), kind=kLoop, calls=%f
 }"""
     assert profiles.instructions(text) == {
         "x": ("parameter", "x"),
         "while.2": ("while", "jit(f)/while"),
+        "call": ("small-call", ""),
         "wrapped_tanh": ("fusion", ""),
     }
 
