@@ -47,8 +47,9 @@ document$.subscribe(() => {
     for (const heading of document.querySelectorAll("article h2")) {
       const parts = [heading];
       for (let next = heading; (next = next.nextElementSibling) && next.tagName !== "H2"; ) parts.push(next);
-      const own = parts.flatMap((part) => [...part.querySelectorAll(kinds)]);
-      for (const part of parts) part.hidden = own.length > 0 && own.every((row) => row.hidden);
+      const own = parts.flatMap((part) => (part.matches(kinds) ? part : [...part.querySelectorAll(kinds)]));
+      const none = own.length > 0 && own.every((row) => row.hidden);
+      for (const part of parts) if (!own.includes(part)) part.hidden = none;
     }
   };
   const keep = () => {

@@ -89,9 +89,9 @@ def test_a_symbol_is_on_the_page_that_is_found(symbol: str, visit: Open, folder:
 
 
 def errors(folder: Path) -> dict[str, list[str]]:
-    """The messages of each type of error that pages show."""
+    """The messages of each type of error that the error dictionary shows."""
     found: dict[str, list[str]] = {}
-    for file in sorted(folder.rglob("index.html")):
+    for file in sorted(folder.glob("errors*/index.html")):
         shown = re.findall(r'live-error"><pre><code><strong>(.*?)</strong>: (.*?)</code>', file.read_text(), re.DOTALL)
         for kind, message in shown:
             found.setdefault(kind, []).append(text(message))

@@ -68,7 +68,7 @@ def test_the_address_keeps_the_filter(visit: Callable[..., Visit]) -> None:
     seen = visit(PAGE)
     seen.page.get_by_label("Name or message").fill("tree_map")
     seen.page.get_by_label("Ran on, and fails now").select_option(label="jax 0.5.3")
-    shown = seen.page.locator(".live-then:visible h3")
+    shown = seen.page.locator(".live-then:visible h3 > code")
     expect(shown).to_have_text(["jax.tree_map"])
     address = seen.page.url
     assert address.endswith(f"/{PAGE}?filter=tree_map&from=0.5.3")
@@ -81,7 +81,7 @@ def test_the_address_keeps_the_filter(visit: Callable[..., Visit]) -> None:
 
 def test_a_row_that_the_address_leads_to_is_shown_whatever_the_filter(visit: Callable[..., Visit]) -> None:
     page = visit(f"{PAGE}?filter=shuffle&from=0.0#old-jax.tree_map").page
-    shown = page.locator(".live-then:visible h3")
+    shown = page.locator(".live-then:visible h3 > code")
     expect(shown).to_have_text(["jax.tree_map", "jax.random.shuffle"])
     page.get_by_role("heading", name="jax.random.shuffle").get_by_role("link", name="Link to this row").click()
     expect(shown).to_have_text(["jax.random.shuffle"])
