@@ -95,7 +95,7 @@ Dtype = jax.typing.DTypeLike
 E4M3, E5M2 = jnp.float8_e4m3fn, jnp.float8_e5m2
 
 def quantize(x: jax.Array, dtype: Dtype) -> tuple[jax.Array, jax.Array]:
-    largest = jnp.maximum(jnp.abs(x).max(), 1e-12).astype(jnp.float32)
+    largest = jnp.maximum(jnp.abs(x).max().astype(jnp.float32), 1e-12)
     scale = jnp.float32(jnp.finfo(dtype).max) / largest
     return (x * scale).astype(dtype), scale
 
