@@ -2,6 +2,8 @@
 
 # Laid out as on the page.
 # fmt: off
+import os
+
 # --8<-- [start:console]
 import sys
 
@@ -24,6 +26,8 @@ def main(address: str, count: int, index: int) -> None:
 
 # --8<-- [start:run]
 def run(names: dict[str, object]) -> None:
+    sys.stdout = os.fdopen(os.dup(1), "w")  # for the replies alone
+    os.dup2(2, 1)  # lines printed by C++ libraries join the errors
     line = "float(total(x)); multihost_utils.assert_equal(0)"  # connects
     while line:
         try:

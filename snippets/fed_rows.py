@@ -2,6 +2,7 @@
 
 # Laid out as on the page.
 # fmt: off
+import os
 import sys
 
 import grain  # type: ignore[import-untyped]
@@ -51,7 +52,7 @@ def main(address: str, count: int, index: int) -> None:
         local = mine[step]
         batch = jax.make_array_from_process_local_data(split, local)
         print("step", step, batch["x"].shape, "rows", *local["row"],
-              f"sum {float(jax.jit(jax.numpy.sum)(batch['x'])):.3f}")
+              f"sum {float(jax.jit(jax.numpy.sum)(batch['x'])):.2f}")
     print("read", len(source.read), "of", len(source), "rows")
     whole = batches(source)[3]  # all rows of step 3, in each process
     batch = jax.make_array_from_process_local_data(split, whole)
@@ -59,5 +60,17 @@ def main(address: str, count: int, index: int) -> None:
 # --8<-- [end:main]
 
 
+def same_rows() -> None:
+    mesh = jax.make_mesh((1, jax.device_count()), ("data", "model"))
+    whole = batches(Rows())[3]
+    for name, spec in (("replicated", jax.P()), ("rows on one axis", jax.P("data"))):
+        split = jax.NamedSharding(mesh, spec)
+        batch = jax.make_array_from_process_local_data(split, whole)
+        assert batch["x"].shape == (8, 3), name
+
+
 if __name__ == "__main__":
+    sys.stdout = os.fdopen(os.dup(1), "w")  # for the lines above alone
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # C++ libraries print lines, too, and can break these
     main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    same_rows()

@@ -98,11 +98,11 @@ def train(folder: Path, mesh: Mesh, steps: int,
 # --8<-- [start:main]
 def hold_save_30(event: str, args: tuple[object, ...]) -> None:
     if event == "os.rename" and Path(str(args[0])).name.startswith("30."):
-        print("save 30 is written, but not renamed", flush=True)
+        print("save 30 is written, but not renamed\n", end="", flush=True)
         sys.stdin.readline()  # nobody answers
 
 def report(done: int) -> bool:
-    print("step", done, "is done", flush=True)
+    print(f"step {done} is done\n", end="", flush=True)
     return False
 
 def main(folder: str) -> None:

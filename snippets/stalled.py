@@ -3,6 +3,7 @@
 # Laid out as on the page.
 # fmt: off
 import faulthandler
+import os
 import signal
 import sys
 
@@ -31,4 +32,6 @@ def main(address: str, count: int, index: int) -> None:
 
 
 if __name__ == "__main__":
+    sys.stdout = os.fdopen(os.dup(1), "w")  # for the lines above alone
+    os.dup2(2, 1)  # lines printed by C++ libraries join the errors
     main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
