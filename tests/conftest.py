@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -21,7 +22,14 @@ from tests.prepared import Commands
 
 pytest_plugins = ["pytester"]
 HANG = 600.0  # seconds that only what hangs takes, however busy the machine is
+OLDEST = sys.version_info < (3, 12)  # of the Pythons that continuous integration runs these tests with
+T = TypeVar("T")
 _OPTION = r"""\w+=["']"""
+
+
+def share(cases: Sequence[T]) -> list[T]:
+    """The cases to try with this Python, of many for which it hardly matters: a third with the oldest one, else the rest."""
+    return [case for at, case in enumerate(cases) if (at % 3 == 0) == OLDEST]
 
 
 @pytest.fixture(scope="session")

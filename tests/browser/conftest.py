@@ -3,7 +3,6 @@
 import fcntl
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser import reader
 from tests.browser.reader import View, Visit
-from tests.conftest import Course
+from tests.conftest import OLDEST, Course
 
 expect.set_options(timeout=reader.HANG)
 
@@ -37,7 +36,7 @@ ASK = """async (queries) => {
 
 # What styles and scripts do does not depend on Python. With the one that the site is not published from, a part of the
 # pages is looked at, as their outputs and versions differ.
-collect_ignore_glob = [] if sys.version_info >= (3, 12) else ["test_[!p]*.py", "test_panes.py"]
+collect_ignore_glob = ["test_[!p]*.py", "test_panes.py"] if OLDEST else []
 
 
 @dataclass(frozen=True)

@@ -249,10 +249,22 @@ class Visit:
         # The table of contents has followed; where it then stops, part of a link may be out of sight, and so too small.
         page.evaluate("document.querySelectorAll('.md-sidebar__scrollwrap').forEach(side => side.scrollTo(0, 0))")
 
-    def violations(self) -> list[str]:
-        """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why."""
+    def violations(self, colors: bool = True) -> list[str]:
+        """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why.
+
+        Args:
+            colors: whether to compare the color of every text with what is behind it, which takes most of the time.
+        """
         self.unfold()
-        options = {"runOnly": list(WCAG), "resultTypes": ["violations"], "reporter": "no-passes", "preload": False}
+        return self._axe({"runOnly": list(WCAG), "rules": {"color-contrast": {"enabled": colors}}})
+
+    def colors_of(self, scheme: Literal["light", "dark"]) -> list[str]:
+        """What axe finds wrong in the colors of the page as it is now, in a scheme."""
+        self.page.emulate_media(color_scheme=scheme)
+        return self._axe({"runOnly": {"type": "rule", "values": ["color-contrast"]}})
+
+    def _axe(self, options: dict[str, object]) -> list[str]:
+        options |= {"resultTypes": ["violations"], "reporter": "no-passes", "preload": False}
         return [
             f"{violation['id']} ({violation['impact']}): {violation['help']}\n"
             + "\n".join(f"  {' '.join(map(str, node['target']))}\n    {_why(node)}" for node in violation["nodes"])

@@ -21,7 +21,7 @@ from examiner.watch import PAGES, start
 from livepages.execute import Engine
 from livepages.export.publication import programs
 from livepages.source import Block, Page, find_project
-from tests.conftest import Reader
+from tests.conftest import Reader, share
 
 PROJECT = find_project(Path(__file__))
 FOLDER = PROJECT.docs / "practice"
@@ -147,7 +147,7 @@ def test_running_all_of_a_page_grades_what_the_learner_wrote(
 # --- answers -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", share(list(PARTS)))
 def test_learners_answers(part: str, reader: Reader) -> None:
     """See `tests/snippets/answers`."""
     code = f"{PATH}from tests.snippets.answers import main\nmain({part!r})\n"
