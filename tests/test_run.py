@@ -1,5 +1,6 @@
 """A page's own process: what it sees, what is captured, and that nothing it does harms anything else."""
 
+import os
 import shutil
 import sys
 import time
@@ -56,6 +57,13 @@ def test_an_import_from_the_future_in_a_later_block_does_not_keep_children_from_
     page, run = site.run(*code)
     assert not failures(page, run)
     assert run.outcomes[2].stdout == "[2]\n"
+
+
+def test_pages_in_the_background_come_after_what_else_wants_the_processor(site: Site) -> None:
+    page, runner = site.page("import os\nprint(os.nice(0))"), Runner(nice=3)
+    run = runner.run(site.project, [Task(page)])[page.path]
+    runner.close()
+    assert run.outcomes[0].stdout == f"{min(os.nice(0) + 3, 19)}\n"
 
 
 def test_pages_do_not_see_each_other(site: Site) -> None:

@@ -7,9 +7,8 @@ from importlib.metadata import packages_distributions
 from livepages.worker import installed
 
 
-@cache
 def version(distribution: str) -> str | None:
-    """The version of an installed distribution, None if there is none; asked once, until its cache is cleared."""
+    """The version of an installed distribution, None if there is none."""
     return installed(distribution) or None
 
 

@@ -16,7 +16,7 @@ from livepages.execute.cache import Cache, prune
 from livepages.execute.outcome import Failure, Run, failures
 from livepages.execute.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
-from livepages.worker import answer, from_json
+from livepages.worker import answer, from_json, installed
 
 log = logging.getLogger("mkdocs.plugins.livepages.execute")  # where MkDocs shows it; elsewhere on standard error
 
@@ -146,7 +146,7 @@ _answer = cache(answer)  # pages ask the same; forgotten for each build
 
 def _host(project: Project) -> str:
     """What, besides the page and its files, an outcome depends on, as text."""
-    distributions.version.cache_clear()
+    installed.cache_clear()
     _answer.cache_clear()
     return json.dumps(
         [project.runtime.fingerprint(), engine_digest(), dict(project.options), project.name(project.snippets)],

@@ -132,10 +132,15 @@ def finished(running: Iterable[Running], patience: float | None = None) -> Itera
 
 
 class Runner:
-    """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it."""
+    """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it.
 
-    def __init__(self, workers: int | None = None) -> None:
-        self._workers = workers or os.cpu_count() or 1
+    Args:
+        workers: how many pages run at a time; as many as there are processors if None.
+        nice: by how much the pages' processes come after others when all want a processor, as in `os.nice`.
+    """
+
+    def __init__(self, workers: int | None = None, nice: int = 0) -> None:
+        self._workers, self._nice = workers or os.cpu_count() or 1, nice
         self._servers: dict[str, Server] = {}  # by the name of the runtime
         self._lock = threading.Lock()
         self._running: set[Running] = set()
@@ -242,7 +247,7 @@ class Runner:
             try:
                 with self._lock:
                     server = self._ready(project)
-                return _forked(server, project, running, only)
+                return _forked(server, project, running, only, self._nice)
             except ServerLostError:
                 if not server.has_forked:
                     raise
@@ -250,7 +255,7 @@ class Runner:
                 del messages.all[messages.first :]
                 server = Server(project.runtime)
                 try:
-                    return _forked(server, project, running, only)
+                    return _forked(server, project, running, only, self._nice)
                 except ServerLostError:
                     if not server.has_forked:
                         raise
@@ -271,12 +276,12 @@ class Runner:
 _KILLED_SERVER = "ended the process that pages are forked from, its parent"
 
 
-def _forked(server: Server, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
+def _forked(server: Server, project: Project, running: Running, only: tuple[int, ...], nice: int) -> int | None:
     """Run some blocks of a page in a process that this server forks, as `Runner._process`."""
     folder = server.new_folder()
     running.messages.begin(folder / MESSAGES)
     try:
-        process = server.start(_job(running.task, folder, project, only))
+        process = server.start(_job(running.task, folder, project, only, nice))
         try:
             status, fault = _watch(process, folder, _limits(project, running.task.page), running)
         except ServerLostError:
@@ -327,7 +332,7 @@ def _limits(project: Project, page: Page) -> list[float]:
     return [block.options.timeout or default for block in page.program]
 
 
-def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...]) -> Job:
+def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice: int) -> Job:
     page = task.page
     return Job(
         folder=str(folder),
@@ -352,6 +357,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...]) -> J
         path=(str(project.snippets),),
         root=str(project.root),
         cache=str(project.cache / "compiled"),
+        nice=nice,
         asked=time.monotonic(),
     )
 

@@ -26,7 +26,7 @@ from watchdog.events import FileModifiedEvent
 from watchdog.observers.polling import PollingObserver
 
 from livepages.course import make_course
-from livepages.execute import Engine, Failure, WorkerError, count
+from livepages.execute import Engine, Failure, Runner, WorkerError, count
 from livepages.export import publish
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.kept import Kept, digest
@@ -39,6 +39,7 @@ from livepages.render import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
 
 log = logging.getLogger("mkdocs.plugins.livepages")
+BEHIND = 10  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
 PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
 
 
@@ -73,7 +74,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._build is None or self._build.engine.project != project:
             if self._build:
                 self._build.engine.close()
-            self._build = Build(Engine(project))
+            self._build = Build(Engine(project, Runner(nice=BEHIND if self._serving else 0)))
             self._kept = Kept(project.cache / "made")
             self._index = Index(self._kept)
             self._background = Background(self._build, self._again, log.info) if self._serving else None

@@ -463,6 +463,7 @@ def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], 
         for fd in (say, woken, wake, lock):  # the server's own
             os.close(fd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.nice(job.nice)
         _run_and_leave(job, runtime)
 
     # When a child ends, the signal handler only writes to a pipe; the loop below reaps it, so no code is interrupted.

@@ -95,6 +95,7 @@ class Job:
     path: tuple[str, ...]  # folders to import from, before all others
     root: str  # of the project
     cache: str  # a folder, for what the runtime may use again
+    nice: int  # how much it comes after other processes that want a processor, as in `os.nice`
     asked: float  # when, in seconds of the monotonic clock
 
 

@@ -158,8 +158,12 @@ def is_device(needs: str) -> bool:
     return bool(_DEVICE.fullmatch(needs))
 
 
+@cache
 def installed(distribution: str) -> str:
-    """The version of an installed distribution, empty if there is none; without importing it."""
+    """The version of an installed distribution, empty if there is none; without importing it.
+
+    Looking for it takes milliseconds, so it is asked once, until its cache is cleared.
+    """
     try:
         return version(distribution)
     except PackageNotFoundError:
