@@ -29,6 +29,8 @@ COURSE = read_course(PROJECT)
 PAGES = [path for part in COURSE.parts for path in part.pages if "```python" in path.read_text()]
 
 RUN = share(PAGES)
+# Of an answer's notebook, each cell is a program that tests/test_answers.py runs by itself.
+NOTEBOOKS = [path for path in RUN if path.parent.name != "answers"]
 
 
 @cache
@@ -70,15 +72,8 @@ NAME_PLACES = {
     "practice/scale.md",
     "scale/pmap.md",
 }
-# The compiler's notes on the first two are of whichever program it compiled first; the settings that a program of the
-# others changes hold for the next ones when all run in one session. That they run to their end is shown.
-NOTES_OF_THE_COMPILER = {
-    "speed/memory.md",
-    "speed/read-the-compiler.md",
-    "answers/compile-time.md",
-    "answers/dtypes.md",
-    "answers/printing-and-debugging.md",
-}
+# The compiler's notes on these are of whichever program it compiled first. That they run to their end is shown.
+NOTES_OF_THE_COMPILER = {"speed/memory.md", "speed/read-the-compiler.md"}
 
 
 def told(output: str) -> str:
@@ -157,7 +152,7 @@ def test_a_script_holds_the_program_and_brings_what_it_imports(
         proofs.keep(*rests_on)
 
 
-@pytest.mark.parametrize("path", RUN, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
 def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, proofs: Proofs, path: Path) -> None:
     page, run = course.ran(path)
     made = programs(page, run, PROJECT, "", str)
