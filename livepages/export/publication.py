@@ -32,8 +32,7 @@ def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
 def publish(
     project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep = _made
 ) -> list[PageError]:
-    """Write the other forms of every page that has run, ``llms.txt``, ``llms-full.txt`` and, if the address is known,
-    ``feed.xml``.
+    """Write every page's other forms, ``llms.txt``, ``llms-full.txt`` and, if the address is known, ``feed.xml``.
 
     Args:
         project: the project.
@@ -68,11 +67,8 @@ class _Publication:
         everything = []
         refused = []
         for path, place in self._places.items():
-            page, run = self._ran[path]
-            if run.pending:
-                continue  # its outputs belong to its forms
             try:
-                whole, forms = self._forms(page, run, place)
+                whole, forms = self._forms(*self._ran[path], place)
             except PageError as error:
                 refused.append(error)
                 continue

@@ -44,7 +44,7 @@ def limited(name: str, act: Callable[[], None]) -> None:
     threading.Thread(target=watch, daemon=True).start()
     try:
         act()
-    except KeyboardInterrupt:
+    except BaseException:  # JAX may wrap the interruption in an error of its own
         if not late.is_set():
             raise
         raise Refused(f"still running after {SECONDS:g} seconds: one of its loops may never end") from None
