@@ -75,7 +75,7 @@ def _(x):
     jax.debug.print("largest: {}", x.max())
 
 
-@wrong("announce", "it prints 'largest: 3', expected 'largest: 3.0'")
+@wrong("announce", "it prints 'largest: 8', expected 'largest: 7.5'")
 def _(x):
     jax.debug.print("largest: {:.0f}", x.max())
     return x
