@@ -158,8 +158,8 @@ def does_not_grow(of: str, program: Callable[[int], tuple[Any, ...]], size: int 
         of: what there is more of, in words.
         program: for a size, the function to compile and its arguments.
         size: the smaller size. The larger one is twice as large, so that a loop over batches has a rest to compute for
-            the smaller size if it has one for the larger. A small difference may still be a longer rest, such as that of
-            a scan with unroll=7; then the sizes become multiples of 7 and of most other numbers that people choose.
+            the smaller size if it has one for the larger. A small difference may still be a longer rest, such as that
+            of a scan with unroll=7; then the sizes become multiples of 7 and of most other numbers that people choose.
     """
 
     def lines(size: int) -> int:
