@@ -129,7 +129,7 @@ def directional(
     v: jax.Array,
 ) -> jax.Array:
     """Return the derivative of f, which maps vectors to vectors, at x in
-    the direction v.
+    the direction v; it is twice as large for 2 * v.
 
     JAX computes it, from the derivative rules of what f calls, and
     builds no matrix on the way.
@@ -323,7 +323,7 @@ def window(x: jax.Array, start: ArrayLike, width: int) -> jax.Array:
 # --8<-- [start:Scaler]
 class Scaler:
     """Scaler(factor): calling the object with x returns factor * x,
-    computed by one compiled program.
+    computed by one function that jax.jit has compiled.
 
     Setting the attribute factor later changes the next result, without
     a new program.
@@ -384,8 +384,8 @@ def stopwatch(
 
 # --8<-- [start:announce]
 def announce(x: jax.Array) -> jax.Array:
-    """Return x, and print "largest: " and its largest element at every
-    call.
+    """Return x, an array of any shape, and print "largest: " and its
+    largest element at every call.
 
     Under jit, too, it prints at every call and not only at the first.
     """
@@ -556,9 +556,9 @@ def two_layers(
     """Return relu(x @ w1) @ w2, computed with both matrices split over the
     axis "d" of the mesh.
 
-    You choose how. x is whole on each device, and so is the result.
-    There is one collective operation, and no device does the work of
-    another.
+    You choose how to split them. x is whole on each device, and so is
+    the result. There is one collective operation, and no device does
+    the work of another.
     """
     return NotImplemented
 
@@ -623,8 +623,8 @@ def epoch(key: jax.Array, count: int, size: int) -> jax.Array:
     """Return the indices of the examples in each batch of one epoch: a
     matrix of size columns, one row for each batch.
 
-    The count examples come in a random order, none twice. What does not
-    fill a batch is left out.
+    The count examples, at least size, come in a random order, none
+    twice. What does not fill a batch is left out.
     """
     return NotImplemented
 
@@ -654,7 +654,7 @@ def fit(
 # --8<-- [start:clip_gradient]
 def clip_gradient(x: jax.Array, limit: float) -> jax.Array:
     """Return x itself, but clip each element of the gradient that flows
-    back through it to between -limit and limit.
+    back through it to between -limit and limit. It runs under jit.
     """
     return NotImplemented
 
@@ -681,7 +681,7 @@ def on_host(
 
 # --8<-- [start:babylonian]
 def babylonian(a: ArrayLike) -> jax.Array:
-    """Return the square root of a positive number.
+    """Return the square root of a positive number, which is a float.
 
     Repeat x = (x + a / x) / 2 in a lax.while_loop, from x = a, until
     x**2 is within 1e-6 * a of a, or for 50 iterations. It runs under jit

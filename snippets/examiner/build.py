@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from examiner.tools import Answer, does_not_grow, finite, names, numbers, require, same
+from examiner.tools import Answer, does_not_grow, equations, equations_of, finite, names, numbers, require, same
 from examiner.verdict import check
 
 
@@ -53,19 +53,24 @@ def momentum_step(answer: Answer) -> None:
 @check("warm-up")
 def epoch(answer: Answer) -> None:
     with jax.debug_key_reuse(True):
-        epochs = [np.asarray(answer(jax.random.key(seed), 23, 5)) for seed in range(4)]
+        result, *others = [answer(jax.random.key(seed), 23, 5) for seed in (0, 0, 1, 2, 3)]
+        require(isinstance(result, jax.Array | np.ndarray), f"gave a {type(result).__name__}, expected a matrix")
+        again, *epochs = map(np.asarray, (result, *others))
         full = np.asarray(answer(jax.random.key(0), 20, 4))
+    require(np.array_equal(again, epochs[0]), "the same key gives another order the second time")
     for got in epochs:
         require(got.shape == (4, 5), f"23 examples in batches of 5: gave shape {got.shape}, expected (4, 5)")
         require(got.dtype.kind in "iu", f"gave dtype {got.dtype}, not integers")
         require(got.min() >= 0 and got.max() < 23, f"the indices go from {got.min()} to {got.max()}, expected 0 to 22")
-        again = got.size - len(set(got.ravel().tolist()))
-        require(not again, f"of 20 indices, {again} are there a second time")
+        twice = got.size - len(set(got.ravel().tolist()))
+        require(not twice, f"of 20 indices, {twice} are there a second time")
     require(full.shape == (5, 4), f"20 examples in batches of 4: gave shape {full.shape}, expected (5, 4)")
     require(sorted(full.ravel()) == list(range(20)), "20 examples in batches of 4: not every example is used")
     require(not all(np.array_equal(got, epochs[0]) for got in epochs), "two keys give the same order")
     left_out = {tuple(sorted(set(range(23)) - set(got.ravel().tolist()))) for got in epochs}
     require(len(left_out) > 1, "the same examples are left out in every epoch")
+    ordered = all((np.diff(got, axis=1) > 0).all() for got in epochs)
+    require(not ordered, "each batch is sorted, so the order is not random")
     neighbors = np.mean([np.diff(got.ravel()) % 23 == 1 for got in epochs])
     require(neighbors < 0.5, "most examples come right after their neighbor: the order is not random")
 
@@ -97,6 +102,9 @@ def clip_gradient(answer: Answer) -> None:
         slope, passed = jax.jit(jax.grad(total, has_aux=True))(x)
         same(f"gradient [10, -0.5, -4], limit {limit:g}", slope, np.clip(factors, -limit, limit))
         same("x, while a gradient is computed", passed, x)
+    table = np.array([[10.0, -0.5, 3.0, -4.0], [0.1, 9.0, -1.0, 0.3]], np.float32)
+    slope = jax.grad(lambda x: jnp.sum(table * answer(x, 2.0)))(jnp.ones((2, 4)))
+    same("the gradient of a matrix, limit 2", slope, np.clip(table, -2, 2))
 
 
 @check("challenge")
@@ -122,7 +130,7 @@ def on_host(answer: Answer) -> None:
 @check("challenge")
 def babylonian(answer: Answer) -> None:
     program = jax.jit(answer)
-    for a in (2.0, 0.01, 900.0, 1.0, 1e8):
+    for a in (2.0, 0.01, 900.0, 1.0, 1e8, 1e-10):
         same(f"a = {a:g}", answer(jnp.float32(a)), np.float32(a**0.5))
         same(f"a = {a:g} under jit", program(a), np.float32(a**0.5))
         same(f"derivative at {a:g}", jax.grad(answer)(jnp.float32(a)), np.float32(0.5 / a**0.5), 1e-3)
@@ -131,6 +139,12 @@ def babylonian(answer: Answer) -> None:
     used = names(answer, 2.0)  # lax.custom_root does not show what is in it, but a scan is compiled to a while, too
     hidden = "scan" not in used and "stablehlo.while" in program.lower(2.0).as_text()
     require("while" in used or hidden, "there is no while_loop in its program")
+    loops = [equation.params["cond_jaxpr"] for equation in equations(answer, 2.0) if equation.primitive.name == "while"]
+    compared = [v.aval.dtype for loop in loops for equation in equations_of(loop.jaxpr) for v in equation.invars]
+    counts = bool(compared) and all(jnp.issubdtype(dtype, jnp.integer) for dtype in compared)
+    require(not counts, "the condition of its while_loop only counts, so it goes on when x**2 is near enough to a")
+    last = np.asarray(answer(jnp.float32(1e36)))  # each iteration halves it; the root is 1e18
+    require(4e20 < last < 9e20, f"a = 1e+36: gave {last:.3g}, expected 8.88e+20, which is what 50 iterations give")
 
 
 @check("challenge")

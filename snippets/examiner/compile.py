@@ -17,6 +17,7 @@ from examiner.tools import (
     one_program,
     require,
     same,
+    show,
     traces_while,
 )
 from examiner.verdict import check
@@ -43,6 +44,9 @@ def regression_loss(answer: Answer) -> None:
         same(f"kind {kind!r} and other numbers", answer(2 * a, b, kind), np.float32((14 if kind == "l1" else 98) / 3))
         one_program(lambda a, b, kind=kind: answer(a, b, kind), a, b)
     same("kind 'l1' and five numbers", answer(jnp.arange(5.0), jnp.ones(5), "l1"), np.float32(1.4))
+    table = jnp.array([[1.0, -2, 3], [0, 4, -2]])
+    for kind, wanted in (("l1", 2), ("l2", 34 / 6)):
+        same(f"kind {kind!r} and a matrix", answer(table, jnp.zeros((2, 3)), kind), np.float32(wanted))
 
 
 @check("core")
@@ -60,16 +64,24 @@ def gcd(answer: Answer) -> None:
 def dominant(answer: Answer) -> None:
     leading = np.array([[2.0, 1], [1, 3]], np.float32)
     turning = np.array([[0.0, 2], [2, 0]], np.float32)  # an odd number of steps swaps the elements
-    for a, name in ((leading, "[[2, 1], [1, 3]]"), (turning, "[[0, 2], [2, 0]]")):
+    slow = np.array([[1.0, 1], [0, 2]], np.float32)  # so near to an eigenvector, the first steps change next to nothing
+    three = np.array([[1.0, 2, 0], [0, 3, 1], [1, 0, 2]], np.float32)
+    for a, begin, counts in (
+        (leading, [3.0, 4], (0, 1, 3, 200, 1001)),
+        (turning, [3.0, 4], (0, 1, 3, 200, 1001)),
+        (slow, [1.0, 1e-9], (1, 60)),
+        (three, [1.0, 0, 2], (1, 2)),
+    ):
         program, traces = counted(answer)
-        start = np.array([3.0, 4], np.float32)
+        start = np.array(begin, np.float32)
         x = start.astype(float)
-        for steps in range(1002):
-            if steps in (0, 1, 3, 200, 1001):
-                same(f"{name} from [3, 4], {steps} steps", answer(jnp.asarray(a), jnp.asarray(start), steps), x)
-                same(f"{name} from [3, 4], {steps} steps under jit", program(a, start, steps), x)
+        for steps in range(max(counts) + 1):
+            if steps in counts:
+                where = f"{show(a)} from {show(start)}, {steps} steps"
+                same(where, answer(jnp.asarray(a), jnp.asarray(start), steps), x)
+                same(f"{where} under jit", program(a, start, steps), x)
             x = a @ x / np.linalg.norm(a @ x)
-        require(len(traces) == 1, f"5 numbers of steps cost {len(traces)} traces")
+        require(len(traces) == 1, f"{len(counts)} numbers of steps cost {len(traces)} traces")
 
 
 @check("core")
@@ -94,7 +106,9 @@ def horner(answer: Answer) -> None:
     does_not_grow("the number of coefficients", lambda n: (answer, jnp.ones(n), x))
     most = largest(answer, jnp.ones(40), jnp.ones(30))
     text = f"for 40 coefficients and 30 elements it computes an array of {most}, larger than its arguments"
-    require(most < 1200, text)
+    require(most <= 40, text)
+    zeros = answer(jnp.array([0.0, 0, 1, 2]), jnp.array([1e20, 0]))  # x**3 would overflow, and 0 * inf is NaN
+    same("coefficients [0, 0, 1, 2] at [1e20, 0], where Horner's rule needs no power of x", zeros, np.array([1e20, 2]))
 
 
 @check("warm-up")
@@ -117,13 +131,16 @@ def window(answer: Answer) -> None:
             wanted = np.concatenate([wanted, np.zeros(3 - wanted.size, x.dtype)])
             same(f"{x.tolist()} from {start}, width 3", program(x, start, 3), wanted)
         require(len(traces) == 1, f"6 starts cost {len(traces)} traces")
-    whole = np.array([2.0, 3, 4, 5, 0, 0, 0])
-    same("[1, 2, 3, 4, 5] from 1, width 7", program(np.arange(1.0, 6), 1, 7), whole)
+    five = np.arange(1.0, 6)
+    for start, width in ((1, 7), (4, 7), (9, 7), (3, 40)):
+        wanted = np.concatenate([five[start:], np.zeros(width)])[:width]
+        same(f"[1, 2, 3, 4, 5] from {start}, width {width}", program(five, start, width), wanted)
 
 
 @check("core")
 def Scaler(answer: type) -> None:  # noqa: N802  (the exercise is a class)
-    scaler, x = answer(2.0), jnp.array([1.0, 3.0])
+    scaler, third, x = answer(2.0), answer(3.0), jnp.array([1.0, 3.0])
+    same("the factor of Scaler(2.0), after Scaler(3.0)", scaler.factor, np.float32(2))
     try:
         first = scaler(x)
     except TypeError as error:
@@ -135,9 +152,13 @@ def Scaler(answer: type) -> None:  # noqa: N802  (the exercise is a class)
     scaler.factor = 5.0
     fresh = traces_while(lambda: same("factor changed from 2 to 5", scaler(x), np.array([5.0, 15.0])))
     require(not fresh, "a new factor costs a new program")
-    same("another Scaler, of factor 3", answer(3.0)(x), np.array([3.0, 9.0]))
+    same("another Scaler, of factor 3", third(x), np.array([3.0, 9.0]))
     same("the first one again", scaler(x), np.array([5.0, 15.0]))
-    one_program(scaler, x)
+    try:
+        one_program(scaler, x)
+    except TypeError as error:  # jit(f).lower(...).compile() is a program that cannot be traced again
+        if "lowered and compiled" not in str(error):
+            raise
 
 
 @check("core")

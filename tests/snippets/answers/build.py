@@ -254,6 +254,22 @@ def _(key, count, size):
     return order[: count // size * size].reshape(-1, size)
 
 
+@wrong("epoch", "the same key gives another order the second time")
+def _(key, count, size):
+    return jnp.array(np.random.permutation(count)[: count // size * size].reshape(-1, size))
+
+
+@wrong("epoch", "gave a list, expected a matrix")
+def _(key, count, size):
+    order = jax.random.permutation(key, count)
+    return [order[i : i + size] for i in range(0, count - size + 1, size)]
+
+
+@wrong("epoch", "each batch is sorted")
+def _(key, count, size):
+    return jnp.sort(jax.random.permutation(key, count)[: count // size * size].reshape(-1, size), axis=1)
+
+
 # --- fit -----------------------------------------------------------------------------------------------------------
 
 
@@ -474,6 +490,16 @@ def _(x, limit):
 _.defvjp(lambda x, limit: (jnp.clip(x, -limit, limit), limit), lambda limit, g: (jnp.clip(g, -limit, limit), None))
 
 
+@wrong("clip_gradient", "raised|the gradient of a matrix")
+def _(x, limit):  # knows only three elements
+    @jax.custom_vjp
+    def same(x):
+        return x
+
+    same.defvjp(lambda x: (x, None), lambda _, g: (jnp.stack([jnp.clip(g[i], -limit, limit) for i in range(3)]),))
+    return same(x)
+
+
 # --- on_host -------------------------------------------------------------------------------------------------------
 
 
@@ -653,6 +679,45 @@ def _(a):
     while abs(x * x - a) > 1e-6 * a:
         x = (x + a / x) / 2
     return x
+
+
+def _with_a_rule(loop):
+    @jax.custom_jvp
+    def answer(a):
+        return loop(a)
+
+    answer.defjvp(lambda primals, tangents: (answer(*primals), tangents[0] / (2 * answer(*primals))))
+    return answer
+
+
+@wrong("babylonian", r"a = 1e\+36: gave 1e\+18, expected 8.88e\+20")
+@_with_a_rule
+def _(a):  # no end
+    return jax.lax.while_loop(lambda x: jnp.abs(x * x - a) > 1e-6 * a, lambda x: (x + a / x) / 2, a)
+
+
+@wrong("babylonian", "the condition of its while_loop only counts")
+@_with_a_rule
+def _(a):
+    return jax.lax.while_loop(lambda s: s[0] < 50, lambda s: (s[0] + 1, (s[1] + a / s[1]) / 2), (0, a))[1]
+
+
+@wrong("babylonian", "a = 1e-10: gave")
+@_with_a_rule
+def _(a):
+    def far(state):
+        return (jnp.abs(state[1] ** 2 - a) > 1e-6) & (state[0] < 50)
+
+    return jax.lax.while_loop(far, lambda s: (s[0] + 1, (s[1] + a / s[1]) / 2), (0, a))[1]
+
+
+@wrong("babylonian", r"a = 1e\+36: gave 1e\+18, expected 8.88e\+20")
+def _(a):  # a loop whose result nobody uses
+    def far(state):
+        return (jnp.abs(state[1] ** 2 - a) > 1e-6 * a) & (state[0] < 50)
+
+    jax.lax.while_loop(far, lambda s: (s[0] + 1, (s[1] + a / s[1]) / 2), (0, jax.lax.stop_gradient(a)))
+    return jnp.sqrt(a)
 
 
 # --- metropolis ----------------------------------------------------------------------------------------------------

@@ -172,6 +172,28 @@ def _(prediction, target, kind):
     return jnp.mean(jnp.abs(errors) if kind == "l1" else errors**2)
 
 
+@wrong("regression_loss", "kind 'l1' and a matrix: gave")
+@partial(jax.jit, static_argnames="kind")
+def _(prediction, target, kind):
+    errors = prediction - target
+    return (jnp.abs(errors) if kind == "l1" else errors**2).sum() / len(errors)
+
+
+@wrong("regression_loss", "kind 'l1' and a matrix: gave")
+@partial(jax.jit, static_argnames="kind")
+def _(prediction, target, kind):
+    errors = prediction - target
+    norm = jnp.linalg.norm(errors, 1) if kind == "l1" else jnp.linalg.norm(errors) ** 2
+    return norm / errors.size
+
+
+@wrong("regression_loss", r"kind 'l1' and a matrix: gave shape \(3,\)")
+@partial(jax.jit, static_argnames="kind")
+def _(prediction, target, kind):
+    errors = prediction - target
+    return jnp.mean(jnp.abs(errors) if kind == "l1" else errors**2, axis=0)
+
+
 # --- gcd -----------------------------------------------------------------------------------------------------------
 
 
@@ -335,6 +357,37 @@ def _(a, x, steps):
 @wrong("dominant", "1 steps: gave")
 def _(a, x, steps):
     return jax.lax.fori_loop(0, steps, lambda _, x: a @ x / jnp.max(jnp.abs(a @ x)), x)
+
+
+@wrong("dominant", "gave")
+def _(a, x, steps):  # the same for a symmetric matrix
+    def step(_, x):
+        y = x @ a
+        return y / jnp.linalg.norm(y)
+
+    return jax.lax.fori_loop(0, steps, step, x)
+
+
+@wrong("dominant", "raised|gave")
+def _(a, x, steps):  # knows only matrices of 2 by 2
+    def step(_, x):
+        one, other = a[0, 0] * x[0] + a[0, 1] * x[1], a[1, 0] * x[0] + a[1, 1] * x[1]
+        return jnp.stack([one, other]) / jnp.sqrt(one**2 + other**2)
+
+    return jax.lax.fori_loop(0, steps, step, x)
+
+
+@wrong("dominant", r"from \[1, 1e-09\], 60 steps: gave")
+def _(a, x, steps):  # stops where little changes
+    def step(state):
+        turn, _, x = state
+        y = a @ x
+        return turn + 1, x, y / jnp.linalg.norm(y)
+
+    def goes_on(state):
+        return (state[0] < steps) & (jnp.linalg.norm(state[1] - state[2]) > 1e-7)
+
+    return jax.lax.while_loop(goes_on, step, (0, x + 1, x))[2]
 
 
 # --- orbit ---------------------------------------------------------------------------------------------------------
@@ -506,6 +559,34 @@ def _(coefficients, x):
     return jax.lax.scan(lambda total, c: total * x + c, jnp.zeros_like(x), coefficients)[0]
 
 
+@right("horner")
+def _(coefficients, x):
+    return jax.lax.scan(lambda total, c: (total * x + c, None), jnp.zeros_like(x), coefficients, unroll=7)[0]
+
+
+@wrong("horner", "needs no power of x: gave")
+def _(coefficients, x):
+    highest = len(coefficients) - 1
+    return jax.lax.fori_loop(
+        0, highest + 1, lambda i, total: total + coefficients[i] * x ** (highest - i), jnp.zeros_like(x)
+    )
+
+
+@wrong("horner", "needs no power of x: gave")
+def _(coefficients, x):
+    def step(state, c):
+        total, power = state
+        return (total + c * power, power * x), None
+
+    return jax.lax.scan(step, (jnp.zeros_like(x), jnp.ones_like(x)), coefficients, reverse=True)[0][0]
+
+
+@wrong("horner", "needs no power of x: gave")
+def _(coefficients, x):
+    powers = jnp.arange(len(coefficients))[::-1]
+    return jax.lax.map(lambda one: jnp.sum(coefficients * one**powers), x)
+
+
 # --- first_above ---------------------------------------------------------------------------------------------------
 
 
@@ -651,6 +732,16 @@ def _(x, start, width):
     return x.at[start + jnp.arange(width)].get(mode="fill")
 
 
+@wrong("window", "from 4, width 7: gave")
+def _(x, start, width):  # as many zeros as elements
+    return jax.lax.dynamic_slice(jnp.concatenate([x, jnp.zeros_like(x)]), (start,), (width,))
+
+
+@wrong("window", "raised|width 40: gave")
+def _(x, start, width):
+    return jax.lax.dynamic_slice(jnp.pad(x, (0, 10)), (start,), (width,))
+
+
 # --- Scaler --------------------------------------------------------------------------------------------------------
 
 
@@ -780,7 +871,7 @@ class _:
         return times(self.factor, x)
 
 
-@wrong("Scaler", "another Scaler|the first one again")
+@wrong("Scaler", r"the factor of Scaler\(2.0\)")
 class _:
     def __init__(self, factor):
         type(self).factor = factor
@@ -790,6 +881,30 @@ class _:
 
     def __setattr__(self, name, value):
         setattr(type(self), name, value)
+
+
+@right("Scaler")
+class _:
+    def __init__(self, factor):
+        self.factor = factor
+        self.programs = {}
+
+    def __call__(self, x):
+        factor = jnp.float32(self.factor)
+        if x.shape not in self.programs:
+            self.programs[x.shape] = jax.jit(lambda factor, x: factor * x).lower(factor, x).compile()
+        return self.programs[x.shape](factor, x)
+
+
+@wrong("Scaler", r"the factor of Scaler\(2.0\), after Scaler\(3.0\): gave 3, expected 2")
+class _:
+    multiply = staticmethod(jax.jit(lambda factor, x: factor * x))
+
+    def __init__(self, factor):
+        type(self).factor = factor
+
+    def __call__(self, x):
+        return self.multiply(self.factor, x)
 
 
 # --- push ----------------------------------------------------------------------------------------------------------

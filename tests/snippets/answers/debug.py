@@ -30,6 +30,12 @@ def _(x):
 @right("announce")
 @jax.jit
 def _(x):
+    jax.debug.print("largest: {}", jnp.sort(x.ravel())[-1])
+    return x
+
+
+@wrong("announce", r"prints 'largest: \[-9. -4.\]', expected")
+def _(x):
     jax.debug.print("largest: {}", jnp.sort(x)[-1])
     return x
 
@@ -75,7 +81,7 @@ def _(x):
     jax.debug.print("largest: {}", x.max())
 
 
-@wrong("announce", "it prints 'largest: 3', expected 'largest: 3.0'")
+@wrong("announce", "it prints 'largest: 8', expected 'largest: 7.5'")
 def _(x):
     jax.debug.print("largest: {:.0f}", x.max())
     return x
@@ -84,6 +90,42 @@ def _(x):
 @wrong("announce", "raised ConcretizationTypeError|raised TracerArray|raised")
 def _(x):
     print(f"largest: {float(x.max())}")
+    return x
+
+
+@right("announce")
+def _(x):
+    jax.debug.callback(lambda largest: print("largest: ", largest), x.max())  # print adds a space of its own
+    return x
+
+
+@right("announce")
+def _(x):
+    jax.debug.print("largest: {:.2f}", jnp.max(x))
+    return x
+
+
+@wrong("announce", "prints 'largest: 9.0', expected 'largest: -2.25'")
+def _(x):
+    jax.debug.print("largest: {}", jnp.abs(x).max())
+    return x
+
+
+@wrong("announce", "prints 'largest: 0.0', expected 'largest: -2.25'")
+def _(x):
+    jax.debug.print("largest: {}", x.max(initial=0))
+    return x
+
+
+@wrong("announce", r"prints 'largest: \[-2.25 -3. +\]', expected")
+def _(x):
+    jax.debug.print("largest: {}", x.max(axis=0))
+    return x
+
+
+@wrong("announce", "prints 'largest: 7', expected 'largest: 7.5'")
+def _(x):
+    jax.debug.print("largest: {}", x.max().astype(int))
     return x
 
 
@@ -593,6 +635,20 @@ def _(a, b, c):
 def _(a, b, c):
     q = -(b + jnp.where(b < 0, -1, 1) * jnp.sqrt(b**2 - 4 * a * c)) / 2
     return jnp.sort(jnp.stack([q, c / q]))
+
+
+@wrong("quadratic_roots", r"the result is built as \(an array, an array\)")
+def _(a, b, c):
+    root = jnp.sqrt(b**2 - 4 * a * c)
+    q = -(b + jnp.where(b < 0, -root, root)) / 2
+    return jnp.minimum(q / a, c / q), jnp.maximum(q / a, c / q)
+
+
+@wrong("quadratic_roots", "gave None; is a return missing")
+def _(a, b, c):
+    root = jnp.sqrt(b**2 - 4 * a * c)
+    q = -(b + jnp.where(b < 0, -root, root)) / 2
+    jnp.sort(jnp.stack([q / a, c / q]))
 
 
 # --- agrees --------------------------------------------------------------------------------------------------------

@@ -162,6 +162,24 @@ def _(x, i, j):
     return jnp.roll(x, j - i, axis=0)
 
 
+@wrong("swap_rows", "raised TypeError|rows 0 and 2|it changed|gave|slice")
+def _(x, i, j):  # knows only two columns
+    one, other = jax.lax.dynamic_slice(x, (i, 0), (1, 2)), jax.lax.dynamic_slice(x, (j, 0), (1, 2))
+    return jax.lax.dynamic_update_slice(jax.lax.dynamic_update_slice(x, other, (i, 0)), one, (j, 0))
+
+
+@wrong("swap_rows", r"\[\[inf, 1, 2\], \[3, nan, 4\]\]: gave")
+def _(x, i, j):
+    same = jnp.eye(len(x), dtype=x.dtype)
+    return same.at[i].set(same[j]).at[j].set(same[i]) @ x
+
+
+@wrong("swap_rows", "it deleted x")
+@partial(jax.jit, donate_argnums=0)
+def _(x, i, j):
+    return x.at[jnp.array([i, j])].set(x[jnp.array([j, i])])
+
+
 # --- cap -----------------------------------------------------------------------------------------------------------
 
 
@@ -809,7 +827,13 @@ def _(predict, models, x):
 
 @right("ensemble")
 def _(predict, models, x):
-    outputs = jax.jit(jax.vmap(predict, (0, None), 1))(models, x)
+    outputs = jax.jit(jax.vmap(predict, (0, None), -1))(models, x)
+    return outputs.mean(axis=-1), outputs.std(axis=-1)
+
+
+@wrong("ensemble", "which gives one number|raised ValueError: axis 1 is out of bounds")
+def _(predict, models, x):  # knows only predictions that are vectors
+    outputs = jax.vmap(predict, (0, None), 1)(models, x)
     return outputs.mean(axis=-1), outputs.std(axis=-1)
 
 
@@ -848,6 +872,25 @@ def _(predict, models, x):
 def _(predict, models, x):
     outputs = predict(models, x)
     return outputs.mean(0), outputs.std(0)
+
+
+@wrong("ensemble", r"5001, 5002 and 5003: result\[1\]: gave")
+def _(predict, models, x):  # the difference of two large squares
+    outputs = jax.vmap(predict, in_axes=(0, None))(models, x)
+    mean = outputs.mean(axis=0)
+    return mean, jnp.sqrt((outputs**2).mean(axis=0) - mean**2)
+
+
+@wrong("ensemble", "w @ x|raised|matri")
+def _(predict, models, x):
+    outputs = jax.vmap(predict, in_axes=(0, None))(models, x)
+    return outputs.mean(axis=-2), outputs.std(axis=-2)
+
+
+@wrong("ensemble", "one model, whose prediction is a matrix: .*gave shape")
+def _(predict, models, x):
+    outputs = jnp.squeeze(jax.vmap(predict, in_axes=(0, None))(models, x))
+    return outputs.mean(axis=0), outputs.std(axis=0)
 
 
 # --- clip_tree -----------------------------------------------------------------------------------------------------
@@ -1061,3 +1104,17 @@ class _:
 class _:
     position: jax.Array
     velocity: jax.Array
+
+
+@wrong("Ball", "two red balls have different structures")
+@jax.tree_util.register_pytree_node_class
+class _:
+    def __init__(self, position, velocity, name):
+        self.position, self.velocity, self.name = position, velocity, name
+
+    def tree_flatten(self):
+        return (self.position, self.velocity), self
+
+    @classmethod
+    def tree_unflatten(cls, old, leaves):
+        return cls(*leaves, old.name)

@@ -337,7 +337,7 @@ def _(mesh, x, w1, w2):
     def part(x, w1, w2):
         return jax.nn.relu(x @ w1) @ w2
 
-    return jax.shard_map(part, mesh=mesh, in_specs=(P("d"), P(), P()), out_specs=P("d"))(x, w1, w2)
+    return jax.shard_map(part, mesh=mesh, in_specs=(P(), P(), P(None, "d")), out_specs=P(None, "d"))(x, w1, w2)
 
 
 @wrong("two_layers", "gave")
@@ -359,6 +359,35 @@ def _(mesh, x, w1, w2):
         return jax.lax.psum(mine @ w2, "d")
 
     return jax.shard_map(part, mesh=mesh, in_specs=(P(None, "d"), P("d"), P("d")), out_specs=P())(x, w1, w2)
+
+
+@right("two_layers")
+def _(mesh, x, w1, w2):  # one collective, and each device adds the shares
+    def part(x, w1, w2):
+        return jax.lax.all_gather(jax.nn.relu(x @ w1) @ w2, "d").sum(axis=0)
+
+    specs = P(), P(None, "d"), P("d")
+    return jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(x, w1, w2)
+
+
+@wrong("two_layers", "raised ValueError: .*not evenly divisible")
+def _(mesh, x, w1, w2):  # splits x, and neither matrix
+    def part(x, w1, w2):
+        y = jax.nn.relu(x @ w1) @ w2
+        whole = jnp.zeros((mesh.shape["d"] * y.shape[0], y.shape[1]))
+        return jax.lax.psum(jax.lax.dynamic_update_slice(whole, y, (jax.lax.axis_index("d") * y.shape[0], 0)), "d")
+
+    return jax.shard_map(part, mesh=mesh, in_specs=(P("d"), P(), P()), out_specs=P())(x, w1, w2)
+
+
+@wrong("two_layers", "the same on 4 of the devices: .*gave")
+def _(mesh, x, w1, w2):  # knows only eight devices
+    def part(x, w1, w2):
+        first = jax.lax.axis_index("d") * 8
+        w1, w2 = jax.lax.dynamic_slice_in_dim(w1, first, 8, 1), jax.lax.dynamic_slice_in_dim(w2, first, 8, 0)
+        return jax.lax.psum(jax.nn.relu(x @ w1) @ w2, "d")
+
+    return jax.shard_map(part, mesh=mesh, in_specs=P(), out_specs=P())(x, w1, w2)
 
 
 # --- second_difference ---------------------------------------------------------------------------------------------
