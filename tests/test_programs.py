@@ -188,11 +188,13 @@ def test_zensical_shows_what_a_changed_module_gives(book: Book) -> None:
     try:
         done = book.build("zensical")
         shown = (book.site.root / "site/index.html").read_text(encoding="utf-8")
+        again = book.build("zensical")
     finally:
         book.site.write("snippets/place.py", PLACE)
         shutil.rmtree(book.site.root / "site", ignore_errors=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "at sea" in shown and "at home" not in shown
+    assert "0 run now, 4 unchanged" in again.stdout
 
 
 def test_properdocs_warns_again_of_a_page_that_is_as_it_was(book: Book) -> None:

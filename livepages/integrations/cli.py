@@ -236,8 +236,11 @@ def _build(options: argparse.Namespace, project: Project) -> int:
     if build.failures:
         return _tell(build.failures)
     print(build.summary, flush=True)
-    # What it keeps of a page is known by the page's text alone, whatever the page's blocks gave this time.
-    if subprocess.run([*command, "--clean"], cwd=project.root, check=False).returncode:
+    # What it keeps of a page is known by the page's text alone, whatever the page's blocks gave this time. Its option
+    # to forget that, --clean, deletes the whole folder, with the runs of the pages.
+    for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
+        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+    if subprocess.run(command, cwd=project.root, check=False).returncode:
         return 1
     site = project.mkdocs.parent / build.guide.course.site
     finish_questions(build, site)
