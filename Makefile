@@ -17,12 +17,13 @@ export NO_MKDOCS_2_WARNING = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 HOST ?= cpu
+WITH ?= mkdocs
 
 .PHONY: help serve site practice test record upgrade bench audit lock clean
 
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
-	@echo "make site    build the site into site/"
+	@echo "make site    build the site into site/; with WITH=zensical or WITH=properdocs, by that program"
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
 	@echo "make test    check the code, run all tests and all pages, build the site"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
@@ -36,7 +37,7 @@ serve: $(READY)
 	$(BIN)/mkdocs serve
 
 site: $(READY)
-	$(BIN)/mkdocs build --strict
+	$(BIN)/livepages build $(WITH)
 
 practice: $(READY)
 	PYTHONPATH=snippets $(BIN)/python -m examiner live-practice.py

@@ -33,6 +33,7 @@ class Course:
     description: str = ""
     url: str = ""  # where the site is published; empty where nobody has said
     repository: str = ""  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
+    site: str = "site"  # the folder that it is built in, relative to that of its configuration
     directory_urls: bool = True  # whether each page has a folder of its own in the site
 
     def place(self, page: Path) -> Place:
@@ -95,6 +96,7 @@ def make_course(project: Project, settings: Mapping[str, object], drafts: bool =
         description=text("site_description"),
         url=text("site_url"),
         repository=text("repository", extra),
+        site=text("site_dir") or "site",
         directory_urls=settings.get("use_directory_urls") is not False,
     )
 

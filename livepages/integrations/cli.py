@@ -3,9 +3,11 @@
 import argparse
 import os.path
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from livepages.course import Guide, read_course
@@ -19,6 +21,8 @@ from livepages.source import Block, Page, Project, ProjectError, find_project, r
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
 Failures are listed as PAGE:LINE; the exit status is 1 if there is one, 2 if the command cannot be carried out."""
+
+ZENSICAL = "zensical"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -57,6 +61,12 @@ def main(arguments: list[str] | None = None) -> None:
     compare.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
     compare.add_argument("new", metavar="HOST", help="the other")
     compare.set_defaults(act=_compare)
+
+    build = commands.add_parser("build", help="build the site, by the program that is named; each gives the same pages")
+    build.add_argument(
+        "program", choices=["mkdocs", "properdocs", ZENSICAL], help="the program, which must be installed"
+    )
+    build.set_defaults(act=_build)
 
     export = commands.add_parser(
         "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
@@ -201,23 +211,51 @@ def _host(project: Project, name: str) -> tuple[Host, Records]:
 
 def _export(options: argparse.Namespace, project: Project) -> int:
     # What writes notebooks is installed where sites are built; hosts that run pages do without.
-    from livepages.export import publish
+    from livepages.integrations.finish import finish
 
     if options.config_file:
         project = replace(project, mkdocs=Path(os.path.abspath(options.config_file)))
         if not project.mkdocs.is_file():
             raise ProjectError(f"{options.config_file}: no such file")
+    build = _begun(project)
+    return _tell(build.failures or finish(build, options.site))
+
+
+def _build(options: argparse.Namespace, project: Project) -> int:
+    program = options.program
+    found = find_spec(program)
+    if found is None or found.origin is None:  # a folder of that name is not it
+        raise ProjectError(f"{program} is not installed; `pip install {program}` in this environment, and build again")
+    command = [sys.executable, "-m", program, "build", "--strict", "--config-file", str(project.mkdocs)]
+    if program != ZENSICAL:
+        return subprocess.run(command, cwd=project.root, check=False).returncode
+    # It runs no plugins. What the plugin does before and after pages are built is done here.
+    from livepages.integrations.finish import finish, finish_questions
+
+    build = _begun(project)
+    if build.failures:
+        return _tell(build.failures)
+    print(build.summary, flush=True)
+    # What it keeps of a page is known by the page's text alone, whatever the page's blocks gave this time. Its option
+    # to forget that, --clean, deletes the whole folder, with the runs of the pages.
+    for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
+        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+    if subprocess.run(command, cwd=project.root, check=False).returncode:
+        return 1
+    site = project.mkdocs.parent / build.guide.course.site
+    finish_questions(build, site)
+    return _tell(finish(build, site))
+
+
+def _begun(project: Project) -> Build:
+    """A build of a project whose pages have all run."""
     progress = Progress(_say)
     build = Build(Engine(project))
     try:
         build.begin(read_course(project), progress.started, progress.done)
     finally:
         build.engine.close()
-    failed = build.failures
-    if not failed:
-        refused = publish(project, build.guide.course, build.ran, options.site)
-        failed = [Failure(error.page, error.line, 0, error.message) for error in refused]
-    return _tell(failed)
+    return build
 
 
 def _clean(_: argparse.Namespace, project: Project) -> int:

@@ -20,15 +20,13 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
 from mkdocs.utils.yaml import yaml_load
-from rcssmin import cssmin
-from rjsmin import jsmin
 from watchdog.events import FileModifiedEvent
 from watchdog.observers.polling import PollingObserver
 
 from livepages.course import make_course
 from livepages.execute import Engine, Failure, Runner, WorkerError, count
-from livepages.export import publish
 from livepages.integrations.build import Build, Conversion
+from livepages.integrations.finish import finish
 from livepages.integrations.kept import Kept, digest
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
@@ -197,21 +195,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return env
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors."""
-        for ending, minified in (("css", cssmin), ("js", partial(jsmin, keep_bang_comments=True))):
-            for source in Path(config.docs_dir).rglob(f"*.{ending}"):
-                file = Path(config.site_dir, source.relative_to(config.docs_dir))
-                if file.is_file():  # it is not where the site leaves it out
-                    file.write_text(minified(file.read_text(encoding="utf-8")), encoding="utf-8")
-        build = self._current()
+        """Write what the site has besides the HTML of its pages."""
         try:
-            refused = publish(
-                build.engine.project, build.guide.course, build.ran, Path(config.site_dir), self._kept.made
-            )
+            failed = finish(self._current(), Path(config.site_dir), self._kept.made)
         except ProjectError as error:
             self._refuse(str(error))
             return
-        failed = [Failure(error.page, error.line, 0, error.message) for error in refused]
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:

@@ -67,16 +67,17 @@ class _Warnings(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.count = 0
+        self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # of ProperDocs, where that stands in
 
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1
 
     def __enter__(self) -> "_Warnings":
-        logging.getLogger("mkdocs").addHandler(self)
+        self._logger.addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        logging.getLogger("mkdocs").removeHandler(self)
+        self._logger.removeHandler(self)
 
 
 def _state(page: MkDocsPage) -> dict[str, Any]:
