@@ -28,6 +28,7 @@ from livepages.execute import Engine, Failure, Runner, WorkerError, count
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.finish import finish
 from livepages.integrations.kept import Kept, digest
+from livepages.integrations.kernels import Kernels
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.rendered import convert_once
@@ -53,6 +54,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._server: LiveReloadServer | None = None
         self._missed = False
         self._background: Background | None = None
+        self._kernels: Kernels | None = None
         self._told: list[Failure] = []
         self._kept = Kept(Path())
         self._index = Index(self._kept)
@@ -185,6 +187,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
+        env.globals["live_kernels"] = self._serving  # a page asks for them only where it may get some
         env.trim_blocks = env.lstrip_blocks = True  # half of the theme's HTML is blanks between its statements
         templates = self._current().engine.project.cache / "theme"
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
@@ -235,15 +238,20 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)
         self._current().engine.prepare()
+        self._kernels = Kernels(server.url)
+        if self._kernels.off:
+            log.warning(self._kernels.off)
         if self._background and (application := server.get_app()):
-            server.set_app(self._background.watching(application, server.mount_path))
+            server.set_app(self._kernels.offered(self._background.watching(application, server.mount_path)))
         self._server = server
         if self._missed:  # a page has run to its end since the first build
             self._again()
         return server
 
     def on_shutdown(self) -> None:
-        """End the pages' processes, and the one that they are forked from."""
+        """End the pages' processes, the one that they are forked from, and what ran blocks for readers."""
+        if self._kernels:
+            self._kernels.close()
         if self._build:
             self._build.engine.close()
 

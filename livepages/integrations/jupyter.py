@@ -1,0 +1,94 @@
+"""``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with whoever started it.
+
+A line of JSON on standard input says for whom: ``token``, ``origin`` and ``folder``. A line on standard output answers
+with the ``port``. The end of standard input, which comes however the process at its other end ends, is the end of the
+server and of its kernels. Nothing of the user's configuration is read, and the token is written nowhere.
+"""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+IDLE = 300  # seconds until a kernel ends that no page is connected to
+GRACE = 5  # seconds that kernels have to end
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    given = json.loads(sys.stdin.readline())
+    folder = Path(given["folder"])
+    for name in ("runtime", "config", "data", "ipython", "work"):
+        (folder / name).mkdir()
+    os.environ |= {
+        "JUPYTER_NO_CONFIG": "1",
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "JUPYTER_CONFIG_DIR": str(folder / "config"),
+        "JUPYTER_DATA_DIR": str(folder / "data"),
+        "IPYTHONDIR": str(folder / "ipython"),
+    }
+    server = _server(given["token"], given["origin"], folder / "work")
+    server.initialize(argv=[])
+    server.io_loop.add_callback(_tell, server)  # after the one that begins to listen
+    threading.Thread(target=_end_with_input, args=[server], daemon=True).start()
+    server.start()
+
+
+def _server(token: str, origin: str, folder: Path) -> Any:
+    """The server, with everything off that running code does not need."""
+    from jupyter_server.auth.identity import IdentityProvider
+    from jupyter_server.serverapp import ServerApp
+    from traitlets.config import Config
+
+    class Strict(IdentityProvider):
+        """Checks the origin of requests that hold the token, too."""
+
+        def should_check_origin(self, handler: Any) -> bool:
+            return True
+
+    class Silent(ServerApp):
+        """Leaves no file that holds the token."""
+
+        def write_server_info_file(self) -> None:
+            pass
+
+        def write_browser_open_files(self) -> None:
+            pass
+
+    config = Config()
+    config.ServerApp.update(
+        ip="127.0.0.1",
+        port=0,
+        port_retries=0,
+        allow_origin=origin,
+        allow_root=True,
+        allow_unauthenticated_access=False,
+        identity_provider_class=Strict,
+        jpserver_extensions={},
+        log_level="ERROR",
+        open_browser=False,
+        root_dir=str(folder),
+        terminals_enabled=False,
+    )
+    config.IdentityProvider.token = token
+    config.MappingKernelManager.update(cull_busy=True, cull_connected=False, cull_idle_timeout=IDLE, cull_interval=30)
+    return Silent.instance(config=config)
+
+
+def _tell(server: Any) -> None:
+    """Say at which port the server listens; what kernels may write to the same stream goes nowhere."""
+    print(json.dumps({"port": server.port}), flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _end_with_input(server: Any) -> None:
+    sys.stdin.read()
+    server.io_loop.add_callback(server.io_loop.stop)
+    threading.Event().wait(GRACE)
+    os._exit(1)  # which ends its kernels as well: they look after their parent
+
+
+if __name__ == "__main__":
+    main()

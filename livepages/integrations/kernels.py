@@ -1,0 +1,137 @@
+"""What runs the blocks of a served site for its reader: a Jupyter server on this machine, for this site alone."""
+
+import ipaddress
+import json
+import secrets
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
+NAME = "live-kernels"  # below the root of the served site
+NEEDED = ("jupyter_server", "ipykernel")
+
+
+class KernelsError(Exception):
+    """Blocks cannot be run from the pages; the message says why."""
+
+
+class Kernels:
+    """A Jupyter server on the loopback address, which starts when a page first asks for it.
+
+    Only pages of one address get to know its port and its token, and only their requests are answered. It ends with
+    this process, however that ends. All methods may be called in any thread.
+    """
+
+    def __init__(self, url: str) -> None:
+        """Note for whom it is.
+
+        Args:
+            url: the address at which the site is served.
+        """
+        parts = urlsplit(url)
+        self._host, self._root = parts.netloc, parts.path
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+        self._lock = threading.Lock()
+        self._access: dict[str, str] | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.off = (
+            ""
+            if _is_loopback(parts.hostname or "")
+            else (
+                f"Nothing can be run from the pages, because {parts.hostname} serves them to other machines, "
+                "whose readers would run code on this one. Serve them at 127.0.0.1 to run their blocks."
+            )
+        )  # why it is off; empty if it is not
+
+    def offered(self, application: Application) -> Application:
+        """A server's application that also answers the site's own pages how to reach the Jupyter server."""
+
+        def offered(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+            if environ.get("PATH_INFO") != self._root + NAME:
+                return application(environ, start)
+            status, answer = self._answer(environ)
+            content = json.dumps(answer).encode()
+            kind = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
+            start(status, [*kind, ("Content-Length", str(len(content)))])
+            return [content]
+
+        return offered
+
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, dict[str, str]]:
+        if self.off:
+            return "200 OK", {"off": self.off}
+        # A browser sends the origin of what it posts, and the host that it was told: another site's under any name.
+        sent = [environ.get(name) for name in ("REQUEST_METHOD", "HTTP_HOST", "HTTP_ORIGIN")]
+        if sent != ["POST", self._host, self._origin]:
+            return "403 Forbidden", {"off": f"Blocks run on pages that are opened at {self._origin}{self._root} only."}
+        try:
+            return "200 OK", self.access()
+        except KernelsError as error:
+            return "200 OK", {"off": str(error)}
+
+    def access(self) -> dict[str, str]:
+        """The ``address`` of the server and its ``token``; it starts if it does not run.
+
+        Raises:
+            KernelsError: it cannot be started.
+        """
+        with self._lock:
+            if self._access is None or self._process is None or self._process.poll() is not None:
+                self._end()
+                self._access = self._start()
+            return self._access
+
+    def close(self) -> None:
+        """End the server and its kernels."""
+        with self._lock:
+            self._end()
+
+    def _start(self) -> dict[str, str]:
+        if missing := [name.replace("_", "-") for name in NEEDED if not find_spec(name)]:
+            raise KernelsError(f"To run blocks, install {' and '.join(missing)}, and serve the site again.")
+        token = secrets.token_urlsafe(32)
+        self._folder = tempfile.TemporaryDirectory(prefix="live-kernels-", ignore_cleanup_errors=True)
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "livepages.integrations.jupyter"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+                start_new_session=True,  # Ctrl-C in the terminal ends it in order, with this process
+            )
+            assert self._process.stdin and self._process.stdout
+            given = {"token": token, "origin": self._origin, "folder": self._folder.name}
+            try:
+                self._process.stdin.write(json.dumps(given) + "\n")
+                self._process.stdin.flush()
+                port = json.loads(self._process.stdout.readline())["port"]
+            except (OSError, ValueError):
+                self._process.wait()
+                said.seek(0)
+                last = (said.read().strip().splitlines() or ["it ended at once"])[-1]
+                raise KernelsError(f"The Jupyter server could not be started: {last}") from None
+        return {"address": f"127.0.0.1:{port}", "token": token}
+
+    def _end(self) -> None:
+        if self._process and self._process.stdin and self._process.stdout:
+            self._process.stdin.close()
+            self._process.wait()
+            self._process.stdout.close()
+        if self._folder:
+            self._folder.cleanup()
+        self._process = self._folder = self._access = None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
