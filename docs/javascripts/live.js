@@ -51,7 +51,27 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 
+// A button runs a block on the reader's own machine. What that takes comes with the first click.
+const offer = () => {
+  let number = 0;
+  for (const code of document.querySelectorAll(".live-anchor + .highlight")) {
+    let part = code;
+    while ((part = part.nextElementSibling) && !part.matches(".live-anchor, .live-result"));
+    if (!part?.matches(".live-result:not(.live-off)") || part.querySelector(".live-run")) continue;
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "live-run", textContent: "Run" });
+    button.ariaLabel = `Run block ${(number += 1)}`;
+    part.append(button);
+  }
+};
+document.addEventListener("click", ({ target }) => {
+  const asked = target.closest(".live-run, .live-here");
+  if (asked) import(new URL("run/page.js", own)).then(({ clicked }) => clicked(asked));
+});
+
 const arrived = () => {
+  offer();
+  if (/\/practice\//.test(location.pathname) && localStorage["live-exercises"])
+    import(new URL("run/exercises.js", own)).then(({ mark }) => mark());
   sizes.disconnect();
   document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();

@@ -98,6 +98,7 @@ class Guide:
         forms = f'<a href="{script}" download>script</a>, <a href="{notebook}" download>notebook</a>, '
         forms += f'<a href="{markdown}">Markdown</a>'
         facts.append(f"take it with you: {stash(forms + self._colab(page))}")
+        facts.append(stash('<button type="button" class="live-here">run it here</button>'))
         return (
             stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from livepages.execute import Run, distributions
 from livepages.export.for_readers import SiteFiles, source
+from livepages.records import used_files
 from livepages.source import Block, Page, PageError, Project
 
 
@@ -25,6 +26,8 @@ class Download:
 
     def __init__(self, page: Page, run: Run, project: Project, url: str) -> None:
         self.page, self.run, self.url = page, run, url
+        self.rests_on = used_files(project, run)  # as records name it
+        self.record = page.path.relative_to(project.docs).with_suffix("").as_posix()  # the name of the page's
         self._files = _files(page, run, project)
         self._runtime, settings = project.runtime, page.settings
         self._configuration = self._runtime.setup(settings.runtime, project.options) if page.program else ""

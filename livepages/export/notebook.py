@@ -1,4 +1,8 @@
-"""A page as a Jupyter notebook that holds the outputs which the page shows."""
+"""A page as a Jupyter notebook that holds the outputs which the page shows.
+
+It is also what a page runs for a reader: under ``live``, in the metadata, it says of each cell which block of the page
+it is and what that must give.
+"""
 
 import re
 from collections.abc import Iterable
@@ -10,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from livepages.execute import ERR, Outcome, shortened
 from livepages.export.download import Download
 from livepages.export.pieces import fenced
+from livepages.records import short_key
+from livepages.render import anchors
 from livepages.source import Block
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -23,6 +29,7 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         cells: its prose and its blocks, in order.
     """
     outcomes = download.run.by_block(download.page)
+    places = anchors(download.page, download.run)
     head = [f"# {line}".rstrip() for line in download.head]
     if download.install:
         head += ["# To install the same, take the mark from the next line:", f"# %pip {download.install}"]
@@ -34,17 +41,23 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
             made.append(new_markdown_cell(f"Not run: {cell.options.why}\n\n{fenced(cell.code, 'python')}"))
         else:
             if carried := download.carried(cell):
-                made.append(new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}}))
-            made.append(_code_cell(download, cell, shortened(outcomes[cell.index])))
+                made.append(
+                    new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}, "live": {"prepares": True}})
+                )
+            made.append(_code_cell(download, cell, shortened(outcomes[cell.index]), places[cell.index]))
+    if made[0]["source"] and download.page.program:
+        made[0]["metadata"]["live"] = {"prepares": True}
     for number, cell_ in enumerate(made):
         cell_["id"] = f"cell-{number}"  # the library's own are random
-    book = new_notebook(cells=made, metadata={"kernelspec": _KERNEL, "language_info": {"name": "python"}})
+    live = {"page": download.record, "files": download.rests_on, "install": download.install.split()[1:]}
+    metadata = {"kernelspec": _KERNEL, "language_info": {"name": "python"}, "live": live}
+    book = new_notebook(cells=made, metadata=metadata)
     return str(nbformat.v4.writes(book)) + "\n"
 
 
-def _code_cell(download: Download, block: Block, outcome: Outcome) -> Any:
+def _code_cell(download: Download, block: Block, outcome: Outcome, place: str) -> Any:
     options = block.options
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, Any] = {"live": _about(block, outcome, place)}
     if options.source == "none":
         metadata["jupyter"] = {"source_hidden": True}
     if options.raises:
@@ -68,6 +81,18 @@ def _code_cell(download: Download, block: Block, outcome: Outcome) -> Any:
         for svg in outcome.figures
     ]
     return new_code_cell(download.guarded(block, block.code.rstrip("\n")), outputs=outputs, metadata=metadata)
+
+
+def _about(block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
+    """What a reader's kernel has to know of a block: without what is empty."""
+    options = block.options
+    about = {
+        "key": short_key(block),
+        "block": "" if options.source == "none" else place,
+        "unknown": bool(outcome.skipped),
+        **{name: getattr(options, name) for name in ("fresh", "volatile", "tolerance", "raises", "match")},
+    }
+    return {name: value for name, value in about.items() if value}
 
 
 def _standing_alone(svg: str) -> str:

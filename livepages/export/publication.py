@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from livepages.course import Course, Place, history
 from livepages.execute import Run
+from livepages.export import kernel
 from livepages.export.download import Download
 from livepages.export.feed import Entry, feed
 from livepages.export.markdown_form import plain
@@ -32,7 +33,9 @@ def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
 def publish(
     project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep = _made
 ) -> list[PageError]:
-    """Write every page's other forms, ``llms.txt``, ``llms-full.txt`` and, if the address is known, ``feed.xml``.
+    """Write every page's other forms, and ``llms.txt``, ``llms-full.txt``, ``live-kernel.py`` and ``feed.xml``.
+
+    The feed is written if the address of the site is known.
 
     Args:
         project: the project.
@@ -77,6 +80,7 @@ class _Publication:
                 self._write(name, text)
         self._write("llms.txt", self._contents())
         self._write("llms-full.txt", "\n".join(everything))
+        self._write(kernel.NAME, kernel.kernel_program(self._project.runtime, history.commit(self._project)))
         if self._base:
             course = self._course
             self._write("feed.xml", feed(course.name, course.description, self._base, self._entries()))

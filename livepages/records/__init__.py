@@ -3,7 +3,19 @@
 from livepages.records.comparison import Comparison, Place, compare
 from livepages.records.differences import differ
 from livepages.records.files import write
-from livepages.records.store import FAILED, NOT_RUN, Entry, Host, Records, Seen, entry, mismatch, record
+from livepages.records.store import (
+    FAILED,
+    NOT_RUN,
+    Entry,
+    Host,
+    Records,
+    Seen,
+    entry,
+    mismatch,
+    record,
+    short_key,
+    used_files,
+)
 
 __all__ = [
     "Comparison",
@@ -19,5 +31,7 @@ __all__ = [
     "entry",
     "mismatch",
     "record",
+    "short_key",
+    "used_files",
     "write",
 ]

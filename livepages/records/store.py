@@ -270,6 +270,21 @@ def entry(block: Block, outcome: Outcome) -> Entry:
     )
 
 
+def used_files(project: Project, run: Run) -> dict[str, str | None]:
+    """What a record says of the project's files that a run rests on: the content of each, by its name."""
+    return {
+        Path(file).relative_to(project.root).as_posix(): _content(Path(file))
+        for file in sorted(run.files)
+        # A page may show what other hosts saw, and what lies outside differs from host to host.
+        if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
+    }
+
+
+def short_key(block: Block) -> str:
+    """The key of a block, as records name it."""
+    return _short(block.key)
+
+
 def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list[Path]:
     """Write what this host saw of the project's pages. What equals the record that is there stays as it is.
 
@@ -304,13 +319,9 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
             _kept(old.entries.get(new.key), new, block, project.runtime)
             for new, (block, _) in zip(entries, known_of, strict=True)
         ]
-        files = {
-            Path(file).relative_to(project.root).as_posix(): _content(Path(file))
-            for file in sorted(run.files)
-            # A page may show what other hosts saw, and what lies outside differs from host to host.
-            if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
-        }
-        text = _dump({"device": run.device, "files": files, "blocks": [_lean(entry) for entry in kept]})
+        text = _dump(
+            {"device": run.device, "files": used_files(project, run), "blocks": [_lean(entry) for entry in kept]}
+        )
         changed += _written(_file(project, name, page), text)
     about = replace(host, commit=host.commit or (before.commit if before else ""))
     changed += _written(project.records / f"{name}.yml", _dump(_flat(about, "versions", "name")))

@@ -132,7 +132,7 @@ def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], contex
     if _hidden(block, outcome):
         return []
     stash = context.stash
-    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.why))
+    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.why, never=" live-off"))
     if outcome and options.result == "markdown" and not judge(block, outcome):
         shown = f"{outcome.stdout}\n\n{shown}"
     if notes:
@@ -260,14 +260,15 @@ def _newest(seen: Sequence[Seen]) -> Seen | None:
     return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
 
 
-def _not_run(block: Block, why: str, recorded: Seen | None = None, where: str = "Not run here") -> str:
+def _not_run(block: Block, why: str, recorded: Seen | None = None, where: str = "Not run here", never: str = "") -> str:
     """Why a block did not run, and what the newest record of it says, if there is one."""
     said = f"{where}: {why}"
     body = ""
     if recorded:
         said += f". This output was recorded on {_label(recorded)}, on {recorded.host.day}:"
         body = _folded("live-stdout", html.escape(recorded.entry.text))
-    return f'<div class="live-result" {_marker(block)}><p class="live-note">{html.escape(said)}</p>{body}</div>'
+    note = f'<p class="live-note">{html.escape(said)}</p>'
+    return f'<div class="live-result{never}" {_marker(block)}>{note}{body}</div>'
 
 
 def _pending(block: Block) -> str:

@@ -166,6 +166,14 @@ class JaxRuntime(Runtime):
 
         jax.effects_barrier()
 
+    def in_use(self) -> bool:
+        """As `Runtime.in_use`: whether a backend has started, after which no setting of it counts."""
+        try:
+            from jax._src.xla_bridge import backends_are_initialized
+        except ImportError:  # of another release, which may name it otherwise
+            return False
+        return bool(backends_are_initialized())
+
     def device(self) -> str:
         """As `Runtime.device`: kind, and count where there are several."""
         import jax

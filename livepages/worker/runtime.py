@@ -128,6 +128,10 @@ class Runtime:
         """What is counted for each block, by what one of it is called."""
         return {}
 
+    def in_use(self) -> bool:
+        """Whether the devices are chosen, so that to ask for one changes nothing for what comes after."""
+        return True
+
     def device(self) -> str:
         """The device that the page ran on, as the small print names it; empty where there is no choice."""
         return ""

@@ -1,0 +1,461 @@
+// Runs the blocks of the page that is shown, in a kernel of its own on the reader's machine. The program is the page's
+// notebook: its cells say under `live` which block of the page each is, and what that gave when the site was built.
+import { Off, button, cut, known, panel } from "./access.js";
+import { edit } from "./editor.js";
+import { next, examination, solved, stub } from "./exercises.js";
+import { Kernel, Lost } from "./kernel.js";
+import { Output, element } from "./output.js";
+
+const root = new URL("../../", import.meta.url);
+const BESIDE = '__import__("sys").modules["_live_in_kernel"].page';
+
+// A text of the site.
+const text = async (address) => {
+  const answer = await fetch(address).catch(() => null);
+  if (!answer?.ok) throw new Off(`${new URL(address, location.href).pathname} could not be loaded.`);
+  return answer.text();
+};
+
+let here; // the page that is shown, once something was run on it
+
+// What a click on a Run button does, or one on "run it here".
+export const clicked = async (target) => {
+  here ??= new Page();
+  const page = here;
+  const at = target.closest(".live-result") ?? target;
+  try {
+    await page.ready;
+    if (target.matches(".live-here")) await page.runAll(at);
+    else await page.block(at)?.open();
+  } catch (error) {
+    page.say(error.message);
+    here = undefined; // the next click reads the page anew
+  }
+};
+
+document$.subscribe(() => {
+  if (here && !here.article.isConnected) {
+    here.leave();
+    here = undefined;
+  }
+});
+addEventListener("pagehide", () => here?.leave());
+
+class Page {
+  #kernel;
+  #ran = new Map(); // what the kernel has run: the code of cells, by their index
+  #queue = Promise.resolve();
+  #turn = 0; // counts what ends all that waits: Stop, Restart, Disconnect
+  #bar;
+
+  constructor() {
+    this.article = document.querySelector("article");
+    this.ready = this.#read();
+  }
+
+  async #read() {
+    const style = element("link", { rel: "stylesheet", href: new URL("stylesheets/run.css", root) });
+    const styled = new Promise((done) => (style.onload = style.onerror = done));
+    if (!document.head.querySelector(`link[href="${style.href}"]`)) document.head.append(style);
+    const link = document.querySelector('.live-masthead a[href$=".ipynb"]')?.href ?? new URL("live-index.ipynb", location.href);
+    const book = JSON.parse(await text(link));
+    this.about = book.metadata.live;
+    const cells = book.cells.filter((cell) => cell.cell_type === "code" && cell.metadata.live);
+    this.cells = cells.map((cell, index) => new Cell(cell, index));
+    for (const cell of this.cells) {
+      const anchor = cell.live.block && document.getElementById(cell.live.block);
+      const result = anchor?.matches(".live-anchor") && resultOf(anchor);
+      if (result) cell.block = new Block(this, cell, anchor.nextElementSibling, result);
+    }
+    await Promise.race([styled, new Promise((done) => setTimeout(done, 1000))]);
+    this.#showBar();
+  }
+
+  block(result) {
+    return this.cells.find((cell) => cell.block?.result === result)?.block;
+  }
+
+  get blocks() {
+    return this.cells.map((cell) => cell.block).filter(Boolean);
+  }
+
+  say(words) {
+    if (this.#bar) this.#bar.querySelector("[role=status]").textContent = words;
+  }
+
+  // --- what is run, one thing after the other ---
+
+  // Do something with a kernel when all that was asked for before is done.
+  //   at: the element that a panel stands after, if the reader has to start a server first.
+  //   act: gets whether it goes on, to ask now and then.
+  enqueue(at, act) {
+    const turn = this.#turn;
+    const goes = () => turn === this.#turn;
+    this.#queue = this.#queue.then(async () => {
+      if (!goes()) return;
+      this.#bar.dataset.busy = "";
+      try {
+        if (await this.#connect(at, () => this.enqueue(at, act))) await act(goes);
+      } catch (error) {
+        if (!(error instanceof Off || error instanceof Lost)) console.error(error);
+        if (goes()) this.say(error.message);
+        if (error instanceof Lost && !this.#kernel?.lives) this.#forget();
+      }
+      delete this.#bar.dataset.busy;
+    });
+    return this.#queue;
+  }
+
+  async #connect(at, again) {
+    if (this.#kernel?.lives) return true;
+    this.#forget();
+    this.say("Starting a kernel …");
+    const access = await known();
+    let why = "";
+    if (access)
+      try {
+        return await this.#prepare(await Kernel.start(access));
+      } catch (error) {
+        if (!(error instanceof Lost) || document.querySelector("meta[name=live-kernels]")) throw error;
+        why = `${error.message} `;
+        cut();
+      }
+    this.say(`${why}Start a server on your machine first.`);
+    document.querySelector(".live-panel")?.remove();
+    const place = panel(this.about.install, async (kernel) => {
+      try {
+        await this.#prepare(kernel);
+        again();
+      } catch (error) {
+        this.say(error.message);
+      }
+    });
+    at.after(place);
+    place.querySelector("button").focus();
+    return false;
+  }
+
+  async #prepare(kernel) {
+    const reply = await kernel.execute(await (this.beside ??= text(new URL("live-kernel.py", root))), { silent: true });
+    if (reply.status !== "ok") {
+      kernel.end();
+      throw new Off(`The Python of this server cannot run the page (${reply.ename}: ${reply.evalue}). Start the server with the page's own command.`);
+    }
+    this.#kernel = kernel;
+    this.say(`Connected to ${kernel.address}.`);
+    return true;
+  }
+
+  #forget() {
+    this.#kernel = undefined;
+    this.#ran.clear();
+    delete this.whole;
+  }
+
+  // Run what a cell needs that has not run as it stands, then the cell itself; whether it came to that.
+  async runTo(cell, goes, carried = false) {
+    const needed = this.cells.filter(
+      ({ index, live }) => (index < cell.index && (live.prepares || !(live.fresh || cell.live.fresh))) || (carried && live.prepares),
+    );
+    const first = needed.findIndex((other) => this.#ran.get(other.index) !== other.code);
+    const before = first < 0 ? [] : needed.slice(first).filter((other) => !other.live.prepares || !this.#ran.has(other.index));
+    for (const [number, other] of before.entries()) {
+      if (!goes()) return false;
+      this.say(`Running what comes before: ${number + 1} of ${before.length} …`);
+      if (!(await this.#run(other, false))) return false;
+    }
+    if (!goes()) return false;
+    this.say("Running …");
+    await this.#run(cell, true);
+    return goes();
+  }
+
+  // Run one cell; whether what comes after it can.
+  async #run(cell, shown) {
+    const { code, index, live, block } = cell;
+    if (this.#ran.has(index) && this.#ran.get(index) !== code)
+      for (const other of [...this.#ran.keys()]) if (other > index) this.#ran.delete(other);
+    this.#ran.delete(index);
+    const kernel = this.#kernel;
+    const output = block && shown ? block.begins() : new Output(element("div"), cell.published.words);
+    output.values = cell.edited;
+    if (live.fresh) await this.#ask("alone()");
+    const reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
+    const told = live.key && (await this.#told(cell, output));
+    if (live.fresh) await this.#ask("together()");
+    if (index === 0) await this.#ask("prepared()");
+    const failed = reply.status !== "ok" && !told?.as_said;
+    if (!failed) this.#ran.set(index, code);
+    if (block && (shown || failed)) {
+      if (!shown) block.begins(output);
+      block.ends(told, this.#editedBefore(cell));
+    }
+    cell.told = told;
+    if (failed && !shown) {
+      const place = block ? "a block above" : "the preparation of the page";
+      this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : `Stopped: ${place} raised ${reply.ename}.`);
+      block?.yours.scrollIntoView({ block: "nearest" });
+    } else if (shown) this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : this.#state());
+    return !failed;
+  }
+
+  #state() {
+    return `Connected to ${this.#kernel.address}.`;
+  }
+
+  #editedBefore(cell) {
+    return this.cells.some((other) => other.index < cell.index && other.edited);
+  }
+
+  async #told(cell, output) {
+    const { stdout, stderr, figures } = output;
+    const whole = !cell.edited && !this.#editedBefore(cell);
+    const given = { cell: cell.live, code: cell.source, published: cell.published, stdout, stderr, figures, whole };
+    return this.#ask(`told(${JSON.stringify(JSON.stringify(given))})`);
+  }
+
+  // What follows the page in its kernel answers with JSON.
+  async #ask(what) {
+    const { user_expressions: said, ...reply } = await this.#kernel.execute("", { silent: true, expressions: { said: `${BESIDE}.${what}` } });
+    if (said?.said.status === "ok") return JSON.parse(said.said.data["text/plain"].replace(/^None$/, "null"));
+    throw new Lost(`The kernel cannot say what came of it: ${said?.said.evalue ?? reply.evalue ?? reply.status}.`);
+  }
+
+  async examine(cell, name, goes) {
+    if (!(await this.runTo(cell, goes, true))) return "";
+    const output = new Output(element("div"));
+    this.say(`Examining ${name} …`);
+    const reply = await this.#kernel.execute(examination(name), { each: (kind, content) => output.take(kind, content) });
+    this.say(this.#state());
+    if (reply.status === "ok") return { right: true, words: output.stdout.trim() };
+    return { right: false, words: reply.ename === "KeyboardInterrupt" ? "Stopped." : reply.evalue || reply.ename };
+  }
+
+  async runAll(at) {
+    if (this.#ran.size) await this.restart();
+    return this.enqueue(at, async (goes) => {
+      const cells = this.cells.filter(({ live }) => live.key);
+      for (const [number, cell] of this.cells.entries()) {
+        if (!goes()) return this.say("Stopped.");
+        this.say(`Running block ${number + 1} of ${this.cells.length} …`);
+        if (!(await this.#run(cell, true)) && !cell.live.fresh) {
+          cell.block?.yours.scrollIntoView({ block: "nearest" });
+          return this.say(`Stopped after ${number + 1} of ${this.cells.length}: a block failed.`);
+        }
+      }
+      const compared = cells.filter(({ told, edited }) => told.compared && !edited);
+      const differing = compared.filter(({ told }) => told.difference);
+      const skipped = cells.filter(({ told }) => told.skipped).length;
+      this.whole = !cells.some(({ edited }) => edited);
+      this.say(
+        `All ran: ${compared.length - differing.length} of ${compared.length} blocks gave what is published` +
+          (skipped ? `, ${skipped} cannot run here.` : ".") +
+          (this.whole ? " The record of this host says it to others: unpack it in a copy of the repository, and send what it adds under records/ as a pull request." : ""),
+      );
+      this.#bar.querySelector(".live-record").hidden = !this.whole;
+    });
+  }
+
+  async #download() {
+    const keys = this.cells.map(({ live }) => live.key).filter(Boolean);
+    const given = { page: this.about.page, files: this.about.files, keys, code: this.cells.map(({ source }) => source) };
+    await this.enqueue(this.#bar, async () => {
+      const { name, zip } = await this.#ask(`record(${JSON.stringify(JSON.stringify(given))})`);
+      const bytes = Uint8Array.from(atob(zip), (character) => character.charCodeAt(0));
+      const href = URL.createObjectURL(new Blob([bytes], { type: "application/zip" }));
+      element("a", { href, download: `record-${name}.zip` }).click();
+      URL.revokeObjectURL(href);
+    });
+  }
+
+  // --- what ends it ---
+
+  stop() {
+    this.#turn += 1;
+    return this.#kernel?.interrupt().catch((error) => this.say(error.message));
+  }
+
+  async restart() {
+    this.#turn += 1;
+    const kernel = this.#kernel;
+    this.#forget();
+    this.say("The kernel has ended; Run starts a new one.");
+    await kernel?.end();
+  }
+
+  async disconnect() {
+    cut();
+    await this.restart();
+    this.say("Disconnected. The server on your machine runs until you end it.");
+  }
+
+  leave() {
+    this.#turn += 1;
+    this.#kernel?.end();
+    this.#bar?.remove();
+  }
+
+  // --- the bar at the bottom of the window ---
+
+  #showBar() {
+    const record = button("Download this host's record", () => this.#download(), { className: "live-record", hidden: true });
+    this.#bar = element("section", { className: "live-bar md-typeset", ariaLabel: "Run it here" },
+      element("span", { role: "status" }),
+      element("span", {},
+        button("Run all", () => this.runAll(this.#bar.previousElementSibling ?? this.#bar)),
+        button("Stop", () => this.stop()),
+        button("Restart", () => this.restart()),
+        record,
+        button("Disconnect", () => this.disconnect()),
+      ),
+    );
+    this.article.append(this.#bar);
+  }
+}
+
+// The result of the block that an anchor stands before; what is between them are the notes on its code.
+export const resultOf = (anchor) => {
+  for (let part = anchor.nextElementSibling; part && !part.matches(".live-anchor"); part = part.nextElementSibling)
+    if (part.matches(".live-result:not(.live-yours)")) return part;
+};
+
+class Cell {
+  constructor({ source, metadata, outputs }, index) {
+    this.index = index;
+    this.live = metadata.live;
+    this.source = [source].flat().join("");
+    this.published = { stdout: "", stderr: "", error: "", figures: 0, words: "" };
+    for (const output of outputs) {
+      if (output.output_type === "stream") this.published[output.name] += [output.text].flat().join("");
+      else if (output.output_type === "error") this.published.error = `${output.ename}: ${output.evalue}`;
+      else {
+        this.published.figures += 1;
+        this.published.words ||= [output.data["text/plain"]].flat().join("");
+      }
+    }
+  }
+
+  get code() {
+    return this.block?.code ?? this.source;
+  }
+
+  get edited() {
+    return this.code !== this.source;
+  }
+}
+
+class Block {
+  #editor;
+  #output;
+
+  constructor(page, cell, shown, result) {
+    Object.assign(this, { page, cell, shown, result });
+    this.run = result.querySelector(".live-run");
+    this.name = this.run?.ariaLabel.replace(/^Run /, "") ?? "block";
+    this.exercise = stub(cell.source);
+  }
+
+  get code() {
+    return this.#editor?.value ?? this.cell.source;
+  }
+
+  // What the first click does: an editor in the place of the code, and run it.
+  async open() {
+    this.#edit();
+    this.#editor.textarea.focus({ preventScroll: true });
+    await this.#go(false);
+  }
+
+  #edit() {
+    if (this.#editor) return;
+    const place = element("div", { className: "live-editor" });
+    this.shown.hidden = true;
+    this.shown.after(place);
+    this.#editor = edit(place, {
+      name: `Code of ${this.name}. Control Enter runs it, Escape leaves.`,
+      value: this.cell.source,
+      changed: () => this.#back && (this.#back.disabled = !this.cell.edited),
+      run: (on) => this.#go(on),
+      leave: () => this.#run.focus(),
+    });
+    this.#tools(place);
+  }
+
+  #run;
+  #back;
+
+  #tools(place) {
+    this.#run = button("Run", () => this.#go(false), { ariaLabel: `Run ${this.name}` });
+    this.#back = button("Put back", () => this.#putBack(), { ariaLabel: `Put back the original of ${this.name}`, disabled: true });
+    const check = button("Check", () => this.#check(), { ariaLabel: `Check ${this.exercise}`, className: "live-check" });
+    const hint = element("span", { ariaHidden: "true" }, "Ctrl-Enter runs, Esc leaves");
+    place.append(element("p", { className: "live-tools" }, this.#run, ...(this.exercise ? [check] : []), this.#back, hint));
+    if (this.run) this.run.hidden = true;
+  }
+
+  #putBack() {
+    this.#editor.setOptions({ value: this.cell.source });
+    this.#editor.textarea.focus();
+  }
+
+  async #go(on) {
+    if (on) {
+      const blocks = this.page.blocks;
+      const after = blocks[blocks.indexOf(this) + 1];
+      after?.focus();
+    }
+    await this.page.enqueue(this.result, (goes) => this.page.runTo(this.cell, goes));
+  }
+
+  focus() {
+    for (let folded = this.shown.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
+    this.#edit();
+    this.#editor.textarea.focus();
+  }
+
+  async #check() {
+    await this.page.enqueue(this.result, async (goes) => {
+      const verdict = await this.page.examine(this.cell, this.exercise, goes);
+      if (!verdict) return;
+      this.yours.querySelector(".live-verdict")?.remove();
+      const words = element("p", { className: "live-verdict", role: "status", data: { right: verdict.right } }, verdict.words);
+      this.yours.append(words);
+      if (!verdict.right) return;
+      solved(this.exercise);
+      words.append(" ", next(this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name)));
+    });
+  }
+
+  // --- what it gave ---
+
+  begins(output) {
+    if (!this.yours) {
+      this.line = element("p", { className: "live-note", role: "status" });
+      this.place = element("div");
+      const name = `Your output of ${this.name}`;
+      this.yours = element("div", { className: "live-result live-yours", role: "group", ariaLabel: name }, this.line, this.place);
+      this.result.before(this.yours);
+    }
+    this.yours.querySelector(".live-verdict")?.remove();
+    this.line.textContent = "Running …";
+    if (output) {
+      this.place.replaceChildren(...output.place.childNodes);
+      return (this.#output = Object.assign(output, { place: this.place }));
+    }
+    return (this.#output = new Output(this.place, this.cell.published.words));
+  }
+
+  ends(told, after) {
+    this.#output.finish();
+    if (!told) return;
+    const where = [told.device, told.release, time(told.seconds)].filter(Boolean).join(", ");
+    const edits = after ? " after your edits above" : "";
+    const says = told.skipped ? "" : this.cell.edited ? " Edited." : !told.compared ? "" : told.difference
+      ? ` Not what is published${edits}: ${told.difference.split("\n")[0].replace(/:$/, "")}.`
+      : this.cell.live.volatile ? " It ended as published; what it says differs from run to run." : ` Equal to the published output${edits}.`;
+    this.line.textContent = `Yours: ${where}.${says}`;
+    this.yours.dataset.equal = told.compared && !this.cell.edited ? !told.difference : "";
+  }
+}
+
+const time = (seconds) => (seconds >= 0.1 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds * 1e3)} ms`);

@@ -1,0 +1,267 @@
+"""What a reader's kernel runs beside the cells of a page, to say of each what the page's own process says of a block.
+
+The source of this module goes to the kernel with that of the runtime and of the comparison (`livepages.export.kernel`).
+It imports nothing of the engine, and is given what it needs. What it says is JSON, as `repr`: the reply to an
+expression holds no more.
+"""
+
+import ast
+import base64
+import datetime
+import importlib.metadata
+import io
+import json
+import os
+import platform
+import re
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from types import SimpleNamespace
+from typing import Any
+
+NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.export.download`)
+# In which file and line a warning or a syntax error is: cells and pages are different files.
+PLACES = ((re.compile(r"(?m)^\S+:\d+: (?=\w*Warning)"), ""), (re.compile(r"\(\S+, line \d+\)"), ""))
+
+
+class Said(str):
+    """Text that is its own `repr`."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Beside:
+    """Follows the cells of one page; made once, before the first of them."""
+
+    def __init__(self, shell: Any, runtime: Any, differ: Callable[..., Any], commit: str) -> None:
+        """Begin to follow.
+
+        Args:
+            shell: IPython's.
+            runtime: whose programs pages are.
+            differ: how the outputs of two runs differ (`livepages.records.differ`).
+            commit: that the site was built from.
+        """
+        for name, value in runtime.process_environment.items():
+            os.environ.setdefault(name, value)
+        runtime.preload()
+        shell.config.InlineBackend.figure_formats = {"svg"}
+        self._shell, self._runtime, self._differ, self._commit = shell, runtime, differ, commit
+        self._own = {*shell.user_ns}  # names that are no page's
+        self._kept: dict[str, Any] = {}
+        self._settings = ExitStack()
+        self._began, self._counted = 0.0, runtime.counts()
+        self._last: dict[str, Any] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
+        shell.events.register("pre_run_cell", self._begins)
+        shell.events.register("post_run_cell", self._ends)
+
+    def _begins(self, info: Any) -> None:
+        self._counted, self._began = self._runtime.counts(), time.perf_counter()
+
+    def _ends(self, result: Any) -> None:
+        self._runtime.settle()
+        counts = {what: number - self._counted[what] for what, number in self._runtime.counts().items()}
+        error = result.error_before_exec or result.error_in_exec
+        self._last = {"seconds": time.perf_counter() - self._began, "counts": counts, "raised": ""}
+        if error is not None:
+            kind = type(error)
+            names = {
+                name for base in kind.__mro__ for name in (base.__name__, f"{base.__module__}.{base.__qualname__}")
+            }
+            self._last |= {
+                "raised": self._runtime.public_name(kind.__module__, kind.__qualname__),
+                "names": names,
+                "message": _escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", _message(error))),
+            }
+
+    def prepared(self) -> None:
+        """Note that what precedes the first block has run."""
+        self._own = {*self._shell.user_ns}
+
+    def alone(self) -> None:
+        """Let the next cell find nothing of the others: names, and settings that it may change."""
+        names = self._shell.user_ns
+        self._kept = {name: value for name, value in names.items() if name not in self._own and name[0] != "_"}
+        for name in self._kept:
+            del names[name]
+        self._settings.enter_context(self._runtime.settings_kept())
+
+    def together(self) -> None:
+        """Put back what `alone` has put aside."""
+        names = self._shell.user_ns
+        for name in [name for name in names if name not in self._own and name[0] != "_"]:
+            del names[name]
+        names.update(self._kept)
+        self._kept = {}
+        self._settings.close()
+
+    def told(self, given: str) -> Said:
+        """What there is to say of the cell that has just run, as JSON.
+
+        Args:
+            given: JSON: the ``cell`` (what the notebook says of its block), its ``code``, what was ``published`` of it,
+                and what it said here, ``stdout``, ``stderr`` and ``figures``; ``whole`` if it is unedited, and so is
+                all before it.
+
+        Returns:
+            ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_said``, whether the
+            block ended as its page says; and ``difference`` from what was published, empty if there is none.
+        """
+        asked = json.loads(given)
+        cell, published = asked["cell"], asked["published"]
+        raised, message = self._last.get("raised", ""), self._last.get("message", "")
+        stdout, stderr = (_shown(asked[stream]) for stream in ("stdout", "stderr"))
+        error = f"{raised}: {message}" if raised else ""
+        skipped = stdout.startswith(NOT_RUN)
+        must, match = cell.get("raises", ""), cell.get("match", "")
+        meant = must in self._last["names"] and bool(re.search(match, message)) if raised else not must
+        if skipped:
+            outcome, error = "not run", stdout.removeprefix(NOT_RUN)
+            stdout, meant = "", True
+        else:
+            outcome = "failed" if not meant else "raised" if raised else "ran"
+        here = _told("raised" if raised else outcome, asked["figures"], error, stdout, stderr)
+        before = _told(
+            "raised" if published["error"] else "ran",
+            published["figures"],
+            published["error"],
+            published["stdout"],
+            published["stderr"],
+        )
+        known = not skipped and not cell.get("unknown")
+        patterns = (*self._runtime.meaningless, *PLACES)
+        options = cell.get("tolerance", 0.0), cell.get("volatile", False), patterns
+        difference = self._differ(before, here, *options) if known else None
+        seconds, counts = self._last["seconds"], self._last["counts"]
+        if asked["whole"] and cell.get("key"):
+            entry = {
+                "key": cell["key"],
+                "code": next((line.strip() for line in asked["code"].splitlines() if line.strip()), ""),
+                "outcome": outcome,
+                "seconds": float(f"{seconds:.2g}"),
+                **{f"{what}s": number for what, number in counts.items()},
+                "figures": asked["figures"],
+                **{"stdout": _tidy(stdout), "stderr": _tidy(stderr), "error": _tidy(error)},
+            }
+            lean = {name: value for name, value in entry.items() if value not in ("", 0) or name == "seconds"}
+            self._entries[cell["key"]] = lean
+        answer = {
+            "device": self._runtime.device() if self._runtime.in_use() else "",
+            "release": self._runtime.release,
+            "seconds": seconds,
+            "raised": raised,
+            "as_said": meant,
+            "skipped": skipped,
+            "compared": known,
+            "difference": f"{difference}" if difference else "",
+        }
+        return Said(json.dumps(answer))
+
+    def record(self, given: str) -> Said:
+        """What this host saw of the page, as a zip archive of ``records/``, in Base64; JSON of its ``name`` and it.
+
+        Args:
+            given: JSON: the ``page``, the ``files`` that it rests on, the ``keys`` of its blocks and their ``code``.
+        """
+        asked = json.loads(given)
+        about = self._runtime.describe()
+        versions = self._runtime.versions()
+        name = re.sub(r"[^a-z0-9.]+", "-", f"{about['device']} {self._runtime.release}".lower()).strip("-")
+        host = {
+            "device": about["device"],
+            "count": about["count"],
+            "processor": f"{os.cpu_count()} × {_processor()}",
+            "driver": about["driver"],
+            "system": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+            **versions,
+            "distributions": _imported(asked["code"]),
+            "environment": {
+                name: value
+                for name, value in self._runtime.variables().items()
+                if name not in self._runtime.process_environment
+            },
+            "commit": self._commit,
+            "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        }
+        blocks = [self._entries[key] for key in asked["keys"] if key in self._entries]
+        page = {"device": self._runtime.device(), "files": asked["files"], "blocks": blocks}
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
+            files.writestr(f"records/{name}.yml", _dump(host))
+            files.writestr(f"records/{name}/{asked['page']}.yml", _dump(page))
+        return Said(json.dumps({"name": name, "zip": base64.b64encode(archive.getvalue()).decode()}))
+
+
+def _told(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> Any:
+    text = "\n".join(part for part in (stdout, stderr, error) if part)
+    return SimpleNamespace(outcome=outcome, figures=figures, error=error, text=text)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
+        return f"<its message raised {type(another).__name__}>"
+
+
+def _shown(text: str) -> str:
+    """Text as a terminal shows it, and what no page can show as in a string."""
+    text = "\n".join(line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n"))
+    return _escaped(text)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _tidy(text: str) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
+
+
+def _processor() -> str:
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        if model := re.search(r"model name\s*: (.*)", file.read()):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _imported(code: list[str]) -> dict[str, str]:
+    """The versions of the distributions that cells import, by their names."""
+    names = set()
+    for cell in code:
+        try:
+            nodes = [*ast.walk(ast.parse(cell))]
+        except SyntaxError:
+            continue
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    owners = importlib.metadata.packages_distributions()
+    found = sorted({owner for name in names - sys.stdlib_module_names for owner in owners.get(name, [])})
+    return {owner: importlib.metadata.version(owner) for owner in found}
+
+
+def _dump(data: Mapping[str, Any]) -> str:
+    """Data in YAML, as the engine writes it; in JSON, which YAML includes, where no library for it is installed."""
+    try:
+        import yaml
+    except ImportError:
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    Dumper.add_representer(
+        str,
+        lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|" if "\n" in text else None),
+    )
+    return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1 << 20))

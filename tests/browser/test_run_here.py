@@ -1,0 +1,511 @@
+"""Blocks run on the reader's own machine: with a real Jupyter server, on a small site, served and published."""
+
+import contextlib
+import http.client
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from livepages.records import Records
+from livepages.source import find_project, read_page
+from tests.browser import reader
+from tests.browser.reader import ROOT, View, Visit
+from tests.conftest import HANG
+
+pytest.importorskip("jupyter_server")
+pytest.importorskip("ipykernel")
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc"), reason="processes are looked for as Linux lists them")
+
+WIDE, PHONE = View("light", 1280), View("dark", 390)
+PAGES = {
+    "index.md": """
+        # Home
+
+        ```python
+        print("home")
+        ```
+        """,
+    "basics/light.md": """
+        # Light
+
+        Text.
+
+        ## First
+
+        ```python
+        import warnings
+
+        import jax
+        import jax.numpy as jnp
+
+        x = jnp.arange(3.0)
+        warnings.warn("be warned")
+        print(x.sum())  # (1)!
+        ```
+
+        1. A note.
+
+        ```python source="none"
+        hidden = 5.0
+        ```
+
+        ## Second
+
+        ```python
+        jax.debug.print("{}", jax.jit(lambda v: v * hidden)(x))
+        ```
+
+        ```python exec="off" why="it is only shown"
+        never = 1
+        ```
+
+        ## Error
+
+        ```python raises="TypeError" match="incompatible"
+        x + jnp.arange(2.0)
+        ```
+
+        ## Fresh
+
+        ```python fresh="on"
+        print("hidden" in globals())
+        ```
+
+        ## Figure
+
+        ```python alt="A line that rises"
+        import matplotlib.pyplot as plt
+
+        plt.plot([1, 2])
+        ```
+
+        ## Other
+
+        ```python volatile="on"
+        import time
+
+        print(time.time())
+        ```
+        """,
+    "basics/eight.md": """
+        ---
+        devices: 8
+        ---
+        # Eight
+
+        ```python
+        import jax
+
+        print(len(jax.devices()))
+        ```
+        """,
+    "practice/speed.md": """
+        # Practice
+
+        ```python
+        import jax
+        import jax.numpy as jnp
+        from examiner import examine
+        ```
+
+        ## Tax { #tax }
+
+        ```python
+        def tax(income):
+            return NotImplemented
+        ```
+
+        ## Largest { #gcd }
+
+        ```python
+        def gcd(a, b):
+            return NotImplemented
+        ```
+
+        ## Scaler { #Scaler }
+
+        ```python
+        class Scaler:
+            \"""A class to write.\"""
+        ```
+        """,
+}
+CONFIG = f"""
+INHERIT: {ROOT}/mkdocs.yml
+site_name: Small
+nav: [index.md, {{Basics: [basics/light.md, basics/eight.md]}}, {{Practice: [practice/speed.md]}}]
+theme: {{custom_dir: {ROOT}/overrides}}
+hooks: []
+not_in_nav: ""
+markdown_extensions:
+  - admonition
+  - attr_list
+  - toc: {{permalink: true, toc_depth: 2}}
+  - pymdownx.details
+  - pymdownx.highlight: {{pygments_lang_class: true}}
+  - pymdownx.superfences
+  - livepages
+  - livepages.mathml
+"""
+
+
+class Served:
+    """`mkdocs serve` of a small site with the scripts and styles of this one."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("javascripts", "stylesheets", "assets"):
+            shutil.copytree(ROOT / "docs" / name, root / "docs" / name)
+        shutil.copytree(ROOT / "snippets" / "examiner", root / "snippets" / "examiner")
+        for name, text in PAGES.items():
+            file = root / "docs" / name
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(textwrap.dedent(text).lstrip())
+        (root / "mkdocs.yml").write_text(CONFIG)
+        (root / "pyproject.toml").write_text('[project]\nname = "small"\n\n[tool.livepages]\nruntime = "jax"\n')
+        self.environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.base = f"http://127.0.0.1:{port}/"
+        self.build()  # so that nothing changes while the tests look at it
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "mkdocs", "serve", "-q", "-a", f"127.0.0.1:{port}"],
+            cwd=root,
+            env=self.environment,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+        )
+        until(lambda: self._answers(port))
+
+    def build(self) -> None:
+        """Build it as it is published."""
+        command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict"]
+        subprocess.run(command, cwd=self.root, env=self.environment, check=True)
+
+    @staticmethod
+    def _answers(port: int) -> bool:
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANG)
+            connection.request("GET", "/basics/light/")
+            return b"live-result" in connection.getresponse().read()
+        return False
+
+    @property
+    def jupyter(self) -> int:
+        """The process of its Jupyter server."""
+        [found] = [process for process in children(self._process.pid) if b"integrations.jupyter" in command_of(process)]
+        return found
+
+    def end(self) -> None:
+        os.killpg(self._process.pid, signal.SIGINT)
+        self._process.wait(HANG)
+
+
+def until(true: Callable[[], bool]) -> None:
+    limit = time.monotonic() + HANG
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(file.read_text().rpartition(")")[2].split()[1]) == parent:
+                found.append(int(file.parent.name))
+    return found
+
+
+def command_of(process: int) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    served = Served(tmp_path_factory.mktemp("small"))
+    yield served
+    served.end()
+
+
+@pytest.fixture
+def open_(browser: Browser, served: Served) -> Iterator[Callable[..., Visit]]:
+    """Opens a page of the served site."""
+    visits = []
+
+    def go(url: str = "basics/light/", view: View = WIDE, base: str = served.base) -> Visit:
+        visits.append(Visit(view.open(browser), base))
+        visits[-1].page.goto(base + url)
+        return visits[-1]
+
+    yield go
+    for visit in visits:
+        visit.page.context.close()
+    assert not [url for visit in visits for url in visit.foreign if not re.match(r"(http|ws)://127\.0\.0\.1:", url)]
+    assert not [said for visit in visits for said in visit.complaints if "ERR_CONNECTION_REFUSED" not in said]
+
+
+def run(page: Page, number: int) -> None:
+    page.get_by_role("button", name=f"Run block {number}", exact=True).click()
+
+
+def yours(page: Page, number: int) -> Locator:
+    return page.get_by_role("group", name=f"Your output of block {number}", exact=True)
+
+
+def code(page: Page, number: int) -> Locator:
+    return page.get_by_role("textbox", name=f"Code of block {number}.")
+
+
+def typed(page: Page, number: int, text: str) -> None:
+    """Write this in the place of the code of a block, and run it."""
+    code(page, number).fill(text)
+    code(page, number).press("Control+Enter")
+
+
+def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable[..., Visit]) -> None:
+    visit = open_()
+    page = visit.page
+    page.get_by_role("button", name="Run block 1", exact=True).wait_for(state="attached")
+    assert not [url for request in visit.requests if "/run" in (url := request.url) or "kernel" in url]
+    assert page.get_by_role("button", name="Run block").count() == 6
+    run(page, 2)
+    expect(code(page, 2)).to_be_focused()
+    expect(yours(page, 2)).to_contain_text("Equal to the published output.")
+    expect(yours(page, 2)).to_contain_text(re.compile(r"Yours: cpu, jax [\d.]+, [\d.]+ m?s"))
+    expect(yours(page, 2).locator(".live-stdout")).to_have_text("[ 0.  5. 10.]")
+    expect(yours(page, 1)).to_have_count(0)
+
+    typed(page, 2, 'print("<img src=x onerror=alert(1)>\\x1b[31m red", x * 3)')
+    expect(yours(page, 2)).to_contain_text("Edited.")
+    expect(yours(page, 2).locator(".live-stdout")).to_have_text("<img src=x onerror=alert(1)> red [0. 3. 6.]")
+    expect(page.locator(".live-editor, .live-yours").locator("img")).to_have_count(0)  # the code is text, too
+    typed(page, 2, "from IPython.display import HTML\nHTML('<b id=planted>bold</b>')")
+    expect(yours(page, 2).locator(".live-stdout")).to_have_text("<IPython.core.display.HTML object>")
+    expect(page.locator("#planted")).to_have_count(0)
+    typed(page, 2, "1 / 0")
+    expect(yours(page, 2).locator(".live-error")).to_have_text("ZeroDivisionError: division by zero")
+    page.get_by_role("button", name="Put back the original of block 2").click()
+    page.get_by_role("button", name="Run block 2").click()
+    expect(yours(page, 2)).to_contain_text("Equal to the published output.")
+
+    run(page, 3)  # an error that the page shows
+    expect(yours(page, 3).locator(".live-error")).to_contain_text("incompatible shapes")
+    expect(yours(page, 3)).to_contain_text("Equal to the published output.")
+    run(page, 5)
+    expect(yours(page, 5).get_by_role("img", name="A line that rises")).to_be_visible()
+    assert yours(page, 5).get_by_role("img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
+    expect(yours(page, 5)).to_contain_text("Equal to the published output.")
+
+    run(page, 1)  # what is run again changes what comes after it
+    expect(yours(page, 1).locator(".live-stderr")).to_contain_text("UserWarning: be warned")
+    expect(yours(page, 1)).to_contain_text("Equal to the published output.")
+    typed(page, 1, "import jax, jax.numpy as jnp\nx = jnp.ones(2)")
+    expect(yours(page, 1)).to_contain_text("Edited.")
+    page.get_by_role("button", name="Run block 2").click()
+    expect(yours(page, 2).locator(".live-stdout")).to_have_text("[5. 5.]")
+    expect(yours(page, 2)).to_contain_text("Not what is published after your edits above")
+
+    typed(page, 2, "print('on')\nwhile True: pass")
+    expect(yours(page, 2).locator(".live-stdout")).to_have_text("on")
+    page.get_by_role("button", name="Stop").click()
+    expect(yours(page, 2).locator(".live-error")).to_contain_text("KeyboardInterrupt")
+    typed(page, 2, "kept = 1")
+    expect(yours(page, 2)).to_contain_text("Edited.")
+    page.get_by_role("button", name="Restart").click()
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("Run starts a new one")
+    typed(page, 2, "print('kept' in globals(), 'x' in globals())")
+    expect(yours(page, 2).locator(".live-stdout")).to_have_text("False True")
+
+
+def test_two_tabs_have_kernels_of_their_own_which_end_with_them(open_: Callable[..., Visit], served: Served) -> None:
+    one, two = open_("basics/eight/").page, open_("").page
+    for page in (one, two):
+        run(page, 1)
+        expect(yours(page, 1)).to_contain_text("Equal")
+    expect(yours(one, 1).locator(".live-stdout")).to_have_text("8")
+    expect(yours(one, 1)).to_contain_text("8 × cpu")
+    typed(two, 1, "print('jnp' in globals())")
+    expect(yours(two, 1).locator(".live-stdout")).to_have_text("False")
+    before = len(children(served.jupyter))
+    two.goto(served.base + "basics/light/")
+    until(lambda: len(children(served.jupyter)) < before)
+    one.get_by_role("link", name="Light", exact=True).first.click()  # in place
+    expect(one.get_by_role("heading", name="Light")).to_be_visible()
+    until(lambda: len(children(served.jupyter)) == before - 2)
+
+
+def test_with_the_keyboard_alone_on_a_phone_and_with_what_axe_asks_for(open_: Callable[..., Visit]) -> None:
+    visit = open_(view=PHONE)
+    page = visit.page
+    page.get_by_role("button", name="Run block 1", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(code(page, 1)).to_be_focused()
+    expect(yours(page, 1)).to_contain_text("Equal to the published output.")
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("Tab")
+    expect(code(page, 1)).to_have_value(re.compile("^    import warnings"))
+    page.keyboard.press("Shift+Tab")
+    expect(code(page, 1)).to_have_value(re.compile("^import warnings"))
+    page.keyboard.press("Shift+Enter")
+    expect(code(page, 2)).to_be_focused()
+    page.keyboard.press("Control+Enter")
+    expect(yours(page, 2)).to_contain_text("Equal to the published output.")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Run block 2", exact=True)).to_be_focused()
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE.width
+
+    run(page, 3)
+    expect(yours(page, 3)).to_contain_text("Equal to the published output.")
+    assert visit._axe({"runOnly": list(reader.WCAG)}) == []
+    assert visit.colors_of("light") == []
+
+
+def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visit], served: Served) -> None:
+    page = open_().page
+    page.get_by_role("button", name="run it here").click()
+    bar = page.get_by_role("region", name="Run it here")
+    expect(bar).to_contain_text("All ran: 7 of 7 blocks gave what is published.")
+    expect(yours(page, 4).locator(".live-stdout")).to_have_text("False")
+    expect(yours(page, 6)).to_contain_text("It ended as published")
+    with page.expect_download() as loading:
+        bar.get_by_role("button", name="Download this host's record").click()
+    with zipfile.ZipFile(loading.value.path()) as archive:
+        archive.extractall(served.root)
+    try:
+        project = find_project(served.root)
+        read = read_page(project.docs / "basics" / "light.md", project)
+        records = Records(project)
+        assert not records.problems([read])
+        seen = records.seen(read)
+        assert [seen[block.index][0].entry.outcome for block in read.program] == ["ran"] * 3 + ["raised"] + ["ran"] * 3
+        assert seen[2][0].entry.stdout == "[ 0.  5. 10.]" and seen[2][0].device == "cpu"
+        assert seen[4][0].entry.error.startswith("TypeError: ")
+        assert [len(found) for found in seen.values()] == [1] * 7
+    finally:
+        shutil.rmtree(served.root / "records")
+
+
+def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    run(page, 2)
+    expect(yours(page, 2)).to_contain_text("Equal")
+    verdict = yours(page, 2).locator(".live-verdict")
+    check = page.get_by_role("button", name="Check tax")
+    check.click()
+    expect(verdict).to_have_text("tax: not written yet")
+    code(page, 2).fill("def tax(income):\n    return 0.2 * income\n")
+    check.click()
+    expect(verdict).to_contain_text("tax: ")
+    expect(verdict).to_contain_text("expected")
+    code(page, 2).fill("def tax(income):\n    while True: pass\n")
+    check.click()
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("Examining tax")
+    page.get_by_role("button", name="Stop").click()
+    expect(verdict).to_contain_text("Stopped.")
+    above = "0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)"
+    code(page, 2).fill(f"def tax(income):\n    return {above}\n")
+    check.click()
+    expect(verdict).to_contain_text("tax: right")
+    expect(verdict.get_by_role("link", name="Next: gcd")).to_be_visible()
+    expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
+    run(page, 4)
+    expect(page.get_by_role("button", name="Check Scaler")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
+    expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
+
+
+def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
+    open_: Callable[..., Visit], served: Served
+) -> None:
+    page = open_("").page
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("Equal")
+    typed(page, 1, "import os; os._exit(3)")
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("The kernel has died")
+    typed(page, 1, "print('on')\nwhile True: pass")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("on")
+    os.kill(served.jupyter, signal.SIGKILL)
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("connection to the Jupyter server is lost")
+    typed(page, 1, "print('anew')")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
+
+
+def test_a_published_page_runs_on_a_server_that_the_reader_starts(
+    open_: Callable[..., Visit], served: Served, tmp_path: Path
+) -> None:
+    site = served.root / "site"
+    texts = [file.read_bytes() for file in site.rglob("*.html")]
+    assert not [text for text in texts if b"live-kernels" in text]
+    with reader.serve(site) as base:
+        visit = open_(base=base)
+        page = visit.page
+        run(page, 2)
+        panel = page.get_by_role("region", name="Run on your own machine")
+        command = panel.locator("code").inner_text()
+        assert "uv run --no-project --with jupyter-server --with ipykernel --with jax==" in command
+        panel.get_by_label("Device").select_option("cuda13")
+        assert '"jax[cuda13]==' in panel.locator("code").inner_text()
+        panel.get_by_label("Install with").select_option("pip")
+        assert "python -m pip install" in panel.locator("code").inner_text()
+        panel.get_by_role("button", name="Connect").click()
+        expect(panel.get_by_role("status")).to_contain_text("Nothing answers at http://127.0.0.1:")
+
+        token = re.search(r"JUPYTER_TOKEN=(\S+)", command)
+        assert token
+        server = shlex.split(command[command.index("jupyter-server --no-browser") :])[1:]
+        assert f"--ServerApp.allow_origin={base.rstrip('/')}" in server
+        log = (tmp_path / "log").open("w")
+        for right in (False, True):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "jupyter_server", "--allow-root", *server],
+                cwd=tmp_path,
+                env={**os.environ, "JUPYTER_TOKEN": token[1] if right else "wrong", "JUPYTER_NO_CONFIG": "1"},
+                stderr=log,
+                stdout=log,
+            )
+            try:
+                port = next(int(part.partition("=")[2]) for part in server if ".port=" in part)
+                until(lambda port=port: listens(port))  # type: ignore[misc]
+                panel.get_by_role("button", name="Connect").click()
+                if not right:
+                    expect(panel.get_by_role("status")).to_contain_text("let this site in")
+                    continue
+                expect(yours(page, 2)).to_contain_text("Equal to the published output.")
+                page.reload()
+                run(page, 1)  # the tab remembers
+                expect(yours(page, 1)).to_contain_text("Equal to the published output.")
+                page.get_by_role("button", name="Disconnect").click()
+                expect(page.get_by_role("region", name="Run it here")).to_contain_text("Disconnected")
+                page.get_by_role("button", name="Run block 1", exact=True).click()
+                expect(panel).to_be_visible()
+            finally:
+                process.terminate()
+                process.wait(HANG)
+        log.close()
+        assert token[1] not in (tmp_path / "log").read_text()
+        assert not [request.url for request in visit.requests if token[1] in request.url]
+        assert token[1] not in page.url and not [c for c in page.context.cookies(base) if token[1] in str(c)]
+        visit.complaints.clear()  # refused connections
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) == 0
