@@ -1,4 +1,4 @@
-"""``python -m benchmarks.run_here ADDRESS [PAGE ...]``: run whole pages of a served site as a reader does, in a browser.
+"""``python -m benchmarks.run_here ADDRESS [PAGE ...]``: whole pages of a served site, run as a reader does.
 
 Start `make serve`, wait until its pages have run, and pass the address that it says. Without pages, all of the site's
 run, one after the other. Each line says what the page says at the end; those that follow name the blocks whose output
