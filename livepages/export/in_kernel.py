@@ -11,6 +11,7 @@ import datetime
 import importlib.metadata
 import io
 import json
+import linecache
 import os
 import platform
 import re
@@ -23,8 +24,8 @@ from types import SimpleNamespace
 from typing import Any
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.export.download`)
-# In which file and line a warning or a syntax error is: cells and pages are different files.
-PLACES = ((re.compile(r"(?m)^\S+:\d+: (?=\w*Warning)"), ""), (re.compile(r"\(\S+, line \d+\)"), ""))
+# What a kernel says in another way than the page's process: where a syntax error is, and colors.
+KERNELS = ((re.compile(r"\(\S+, line \d+\)"), ""), (re.compile(r"\\x1b\[[\d;]*m"), ""))
 
 
 class Said(str):
@@ -57,14 +58,36 @@ class Beside:
         self._began, self._counted = 0.0, runtime.counts()
         self._last: dict[str, Any] = {}
         self._entries: dict[str, dict[str, Any]] = {}
+        self._name, self._start, self._lines = "", 0, [""]
+        self._cache, shell.compile.cache = shell.compile.cache, self._named
+        shell.ast_transformers.append(self)
         shell.events.register("pre_run_cell", self._begins)
         shell.events.register("post_run_cell", self._ends)
+
+    def at(self, name: str, start: int) -> None:
+        """Let the next cell be code of the page's program: of this file, from this line on."""
+        self._name, self._start = name, start
+
+    def _named(self, code: str, number: int = 0, raw_code: str | None = None) -> Any:
+        """In the place of IPython's: the name of a cell's file, whose lines tracebacks and warnings show."""
+        if not self._start:
+            return self._cache(code, number, raw_code)
+        lines = [f"{line}\n" for line in code.split("\n")]
+        self._lines += ["\n"] * (self._start - 1 + len(lines) - len(self._lines))
+        self._lines[self._start - 1 : self._start - 1 + len(lines)] = lines
+        linecache.cache[self._name] = (sum(map(len, self._lines)), None, self._lines, self._name)
+        return self._name
+
+    def visit(self, tree: ast.AST) -> ast.AST:
+        """As IPython asks of what may change a cell: move its lines to where they are in the page's program."""
+        return ast.increment_lineno(tree, self._start - 1) if self._start else tree
 
     def _begins(self, info: Any) -> None:
         self._counted, self._began = self._runtime.counts(), time.perf_counter()
 
     def _ends(self, result: Any) -> None:
         self._runtime.settle()
+        self._start = 0
         counts = {what: number - self._counted[what] for what, number in self._runtime.counts().items()}
         error = result.error_before_exec or result.error_in_exec
         self._last = {"seconds": time.perf_counter() - self._began, "counts": counts, "raised": ""}
@@ -134,7 +157,7 @@ class Beside:
             published["stderr"],
         )
         known = not skipped and not cell.get("unknown")
-        patterns = (*self._runtime.meaningless, *PLACES)
+        patterns = (*self._runtime.meaningless, *KERNELS)
         options = cell.get("tolerance", 0.0), cell.get("volatile", False), patterns
         difference = self._differ(before, here, *options) if known else None
         seconds, counts = self._last["seconds"], self._last["counts"]
@@ -212,6 +235,7 @@ def _message(error: BaseException) -> str:
 
 def _shown(text: str) -> str:
     """Text as a terminal shows it, and what no page can show as in a string."""
+    text = re.sub(r"\x1b\[[\d;]*m", "", text)
     text = "\n".join(line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n"))
     return _escaped(text)
 

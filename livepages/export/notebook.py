@@ -49,7 +49,12 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         made[0]["metadata"]["live"] = {"prepares": True}
     for number, cell_ in enumerate(made):
         cell_["id"] = f"cell-{number}"  # the library's own are random
-    live = {"page": download.record, "files": download.rests_on, "install": download.install.split()[1:]}
+    live = {
+        "script": download.page.script_name,
+        "page": download.record,
+        "files": download.rests_on,
+        "install": download.install.split()[1:],
+    }
     metadata = {"kernelspec": _KERNEL, "language_info": {"name": "python"}, "live": live}
     book = new_notebook(cells=made, metadata=metadata)
     return str(nbformat.v4.writes(book)) + "\n"
@@ -88,6 +93,7 @@ def _about(block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
     options = block.options
     about = {
         "key": short_key(block),
+        "start": block.start,
         "block": "" if options.source == "none" else place,
         "unknown": bool(outcome.skipped),
         **{name: getattr(options, name) for name in ("fresh", "volatile", "tolerance", "raises", "match")},

@@ -314,7 +314,7 @@ def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable
     expect(yours(page, 5)).to_contain_text("Equal to the published output.")
 
     run(page, 1)  # what is run again changes what comes after it
-    expect(yours(page, 1).locator(".live-stderr")).to_contain_text("UserWarning: be warned")
+    expect(yours(page, 1).locator(".live-stderr")).to_contain_text("light.py:7: UserWarning: be warned")
     expect(yours(page, 1)).to_contain_text("Equal to the published output.")
     typed(page, 1, "import jax, jax.numpy as jnp\nx = jnp.ones(2)")
     expect(yours(page, 1)).to_contain_text("Edited.")

@@ -180,6 +180,7 @@ class Page {
     const output = block && shown ? block.begins() : new Output(element("div"), cell.published.words);
     output.values = cell.edited;
     if (live.fresh) await this.#ask("alone()");
+    if (live.start) await this.#ask(`at(${JSON.stringify(this.about.script)}, ${live.start})`);
     const reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
     const told = live.key && (await this.#told(cell, output));
     if (live.fresh) await this.#ask("together()");
