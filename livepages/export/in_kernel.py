@@ -50,7 +50,7 @@ class Beside:
         for name, value in runtime.process_environment.items():
             os.environ.setdefault(name, value)
         runtime.preload()
-        # Libraries look for it here, and say less, or the same in HTML, where they find it; cells have one of their own.
+        # Libraries look for it here, and print colors or HTML where they find it; cells have one of their own.
         shell.builtin_trap.auto_builtins.pop("get_ipython", None)
         shell.config.InlineBackend.figure_formats = {"svg"}
         self._shell, self._runtime, self._differ, self._commit = shell, runtime, differ, commit

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
@@ -116,13 +117,15 @@ class Kernels:
             except (OSError, ValueError):
                 self._process.wait()
                 said.seek(0)
+                self._end()
                 last = (said.read().strip().splitlines() or ["it ended at once"])[-1]
                 raise KernelsError(f"The Jupyter server could not be started: {last}") from None
         return {"address": f"127.0.0.1:{port}", "token": token}
 
     def _end(self) -> None:
         if self._process and self._process.stdin and self._process.stdout:
-            self._process.stdin.close()
+            with suppress(OSError):  # it has ended, and what it was told is still on its way
+                self._process.stdin.close()
             self._process.wait()
             self._process.stdout.close()
         if self._folder:
