@@ -5,6 +5,7 @@ any program that passes a `Conversion`. Elsewhere the pages are brought up to da
 says which page it is; for a program that does not, whose text tells: two pages of the same text are then refused.
 """
 
+import os
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -21,9 +22,11 @@ from markdown.treeprocessors import Treeprocessor
 from livepages import render
 from livepages.course import read_course
 from livepages.execute import Engine, Failure
-from livepages.integrations.build import Build, Conversion
+from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.render import Hints, NameLinks, status
 from livepages.source import Block, Inventory, Page, find_project
+
+_report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
 
 
 class ShownError(Exception):
@@ -101,6 +104,7 @@ class _Show(Preprocessor):
         self.page: Page | None = None
         self.whole = False
         self.inventory = Inventory()
+        self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
         self.page, self.whole = None, False
@@ -112,6 +116,9 @@ class _Show(Preprocessor):
         page = build.pages.get(path) if (path := self._path(build, text)) else None
         if page is None or not text.startswith(_normal(page.body)):
             return self._other(build, path, lines)
+        if "livepages.mathml" in self.md.postprocessors:
+            formulas: Any = self.md.postprocessors["livepages.mathml"]
+            formulas.errors = self.wrong = []
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
         stash = self.md.htmlStash.store
         shown = render.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
@@ -168,14 +175,23 @@ class _Show(Preprocessor):
 
     def report(self, failures: list[Failure]) -> None:
         """Tell of failures found while showing."""
-        if self._conversion is None:
+        if self._conversion:
+            self._conversion.build.failures += failures
+        elif _report:
+            Report(Path(_report)).add(failures)
+        elif failures:
             raise ShownError(failures)
-        self._conversion.build.failures += failures
 
 
 def _normal(text: str) -> str:
     """Text as Python-Markdown has normalized it when extensions get to see it."""
     return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")
+
+
+def _line(page: Page, tex: str) -> int:
+    """The line of a page on which a formula stands; the first if it comes from elsewhere."""
+    first = tex.partition("\n")[0]
+    return next((number for number, line in enumerate(page.source.split("\n"), 1) if first in line), 1)
 
 
 class _Whole(Treeprocessor):
@@ -197,6 +213,7 @@ class _Check(Postprocessor):
         self._show = show
 
     def run(self, text: str) -> str:
-        if self._show.page and self._show.whole and (missing := render.missing(self._show.page, text)):
-            self._show.report(missing)
+        if (page := self._show.page) and self._show.whole:
+            wrong = [Failure(page.name, _line(page, error.tex), 0, str(error)) for error in self._show.wrong]
+            self._show.report([*dict.fromkeys(wrong), *render.missing(page, text)])
         return render.told_once(render.light(text))
