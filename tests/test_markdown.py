@@ -370,5 +370,5 @@ def test_a_word_is_explained_once_in_a_section() -> None:
     page = "<h2 id='a'>A</h2>{}, {}, {}<h2>B</h2>{}".format(
         *(word.format(term) for term in ("key", "leaf", "key", "key"))
     )
-    told = render.told_once(page)
+    told = render.slim(page)
     assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")

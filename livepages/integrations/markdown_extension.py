@@ -5,6 +5,7 @@ any program that passes a `Conversion`. Elsewhere the pages are brought up to da
 says which page it is; for a program that does not, whose text tells: two pages of the same text are then refused.
 """
 
+import inspect
 import os
 import re
 from collections.abc import Callable
@@ -82,7 +83,7 @@ class LivePagesExtension(Extension):
         # After the table of contents (5) has converted the headings, each like a page of its own.
         md.treeprocessors.register(_Whole(show), "livepages", -10)
         # And before MkDocs resolves links (0).
-        md.treeprocessors.register(Hints(md), "livepages-hints", 3)
+        md.treeprocessors.register(Hints(md, lambda: show.slim), "livepages-hints", 3)
         md.treeprocessors.register(NameLinks(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)
@@ -103,14 +104,16 @@ class _Show(Preprocessor):
         self._conversion = conversion
         self.page: Page | None = None
         self.whole = False
+        self.slim = False
         self.inventory = Inventory()
         self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
         self.page, self.whole = None, False
-        if hasattr(self.md, "_original_md"):  # markdown-exec and others render parts of pages this way
-            return lines
         build = self._conversion.build if self._conversion else _own_build()
+        self.slim = build.engine.project.slim
+        if _inside():
+            return lines
         self.inventory = build.inventory
         text = _normal("\n".join(lines))
         page = build.pages.get(path) if (path := self._path(build, text)) else None
@@ -169,6 +172,13 @@ class _Show(Preprocessor):
         at = next(n for n, line in enumerate(before) if line != "".join(after[n : n + 1]))
         above = next(n for n, line in enumerate(page.text) if line.strip())  # front matter, and blank lines
         line = at + above + 1 if len(page.text) == len(page.source.split("\n")) else 1  # unless files are included
+        if "8<-" in "".join(after[at : at + 1]):
+            where = next((n for n, text in enumerate(page.source.split("\n"), 1) if _normal(text) == after[at]), line)
+            folder = build.engine.project.name(build.engine.project.snippets)
+            message = (
+                f"the site's Markdown does not read {after[at].strip()}; add pymdownx.snippets to markdown_extensions"
+            )
+            return Failure(name, where, 0, f"{message}, with base_path: [{folder}]")
         became = repr(after[at]) if at < len(after) else "nothing"
         message = f"a plugin or hook of the site changed {before[at]!r} to {became} after the blocks had run"
         return Failure(name, line, 0, f"{message}; change the file instead, or add only to the end of the page's text")
@@ -179,8 +189,17 @@ class _Show(Preprocessor):
             self._conversion.build.failures += failures
         elif _report:
             Report(Path(_report)).add(failures)
-        elif failures:
+        else:
             raise ShownError(failures)
+
+
+def _inside() -> bool:
+    """Whether the text is a part of another that is being converted, as a docstring that mkdocstrings shows."""
+    frame, depth = inspect.currentframe(), 0
+    while frame:
+        depth += frame.f_code is Markdown.convert.__code__
+        frame = frame.f_back
+    return depth > 1
 
 
 def _normal(text: str) -> str:
@@ -215,5 +234,8 @@ class _Check(Postprocessor):
     def run(self, text: str) -> str:
         if (page := self._show.page) and self._show.whole:
             wrong = [Failure(page.name, _line(page, error.tex), 0, str(error)) for error in self._show.wrong]
-            self._show.report([*dict.fromkeys(wrong), *render.missing(page, text)])
-        return render.told_once(render.light(text))
+            if failed := [*dict.fromkeys(wrong), *render.missing(page, text)]:
+                self._show.report(failed)
+                text = render.failures_shown(failed) + text
+        text = render.unmarked(text)
+        return render.slim(text) if self._show.slim else text
