@@ -38,11 +38,11 @@ def page_lines(
     at = 0
     found = anchors(page, run)
     for block in page.blocks:
-        lines += page.text[at : block.fence.start]
+        lines += page.shown[at : block.fence.start]
         notes, at = _notes(page, block)
         context = _Context(found[block.index], runtime, run.device, seen.get(block.index, ()), stash)
         lines += _block_lines(block, outcomes.get(block.index), notes, context)
-    return [*lines, *page.text[at:]]
+    return [*lines, *page.shown[at:]]
 
 
 @dataclass(frozen=True)
