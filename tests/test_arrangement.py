@@ -93,7 +93,7 @@ def picture() -> str:
         for name in ORDER
     }
     below: dict[str, set[str]] = {}
-    lines = []
+    lines: list[str] = []
     for name in reversed(ORDER):
         direct = used[name] - {name}
         below[name] = direct | {far for near in direct for far in below[near]}
