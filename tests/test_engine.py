@@ -249,6 +249,19 @@ def test_the_versions_that_a_page_asks_for_are_covered(
     assert not site.engine.kept([page])
 
 
+def test_what_is_installed_where_it_is_written_is_covered(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An editable install has one version, whatever its modules become."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "live_elsewhere.py").write_text("A = 1\n")
+    metadata = folder / "live_elsewhere-1.0.dist-info/METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Name: live_elsewhere\nVersion: 1.0\n")
+    page, _ = site.run(f"import sys\nsys.path.append({str(folder)!r})\nimport live_elsewhere")
+    assert site.engine.kept([page])
+    (folder / "live_elsewhere.py").write_text("A = 2\n")
+    assert not site.engine.kept([page])
+
+
 def test_another_folder_of_modules_is_covered(site: Site, page: Path) -> None:
     site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nsnippets = "other"\n')
     (site.root / "snippets").rename(site.root / "other")
