@@ -83,6 +83,24 @@ def _(income):
     return jnp.minimum(0.2 * (income - 10), 8) + jnp.maximum(0.4 * (income - 50), 0)
 
 
+@right("tax")
+def _(income):
+    bracket = jnp.searchsorted(jnp.array([10.0, 50.0]), income)
+    rates, limits, sums = jnp.array([0.0, 0.2, 0.4]), jnp.array([0.0, 10, 50]), jnp.array([0.0, 0, 8])
+    return sums[bracket] + rates[bracket] * (income - limits[bracket])
+
+
+@right("tax")
+def _(income):
+    places, taxes = jnp.array([0.0, 10, 50, 100]), jnp.array([0.0, 0, 8, 28])
+    return jnp.interp(income, places, taxes, left=0, right="extrapolate")
+
+
+@wrong("tax", r"income 1e\+08: gave")
+def _(income):  # ends where the first check ended
+    return jnp.interp(income, jnp.array([0.0, 10, 50, 1e6]), jnp.array([0, 0, 8, 399988.0]))
+
+
 # --- regression_loss -----------------------------------------------------------------------------------------------
 
 
