@@ -43,6 +43,8 @@ def regression_loss(answer: Answer) -> None:
         require(not again, f"a second call with kind {kind!r} and the same shapes is traced again")
         same(f"kind {kind!r} and other numbers", answer(2 * a, b, kind), np.float32((14 if kind == "l1" else 98) / 3))
         one_program(lambda a, b, kind=kind: answer(a, b, kind), a, b)
+    again = traces_while(lambda: answer(a, b, "l1"))
+    require(not again, "kind 'l1' is traced again after a call with kind 'l2'")
     same("kind 'l1' and five numbers", answer(jnp.arange(5.0), jnp.ones(5), "l1"), np.float32(1.4))
     table = jnp.array([[1.0, -2, 3], [0, 4, -2]])
     for kind, wanted in (("l1", 2), ("l2", 34 / 6)):

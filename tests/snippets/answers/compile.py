@@ -5,7 +5,7 @@
 # ruff: noqa: B023, N801, PLR0124, PLW0108, RET503, RET504, SIM110
 import operator
 import time
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -210,6 +210,29 @@ def _(prediction, target, kind):
 def _(prediction, target, kind):
     errors = prediction - target
     return jnp.mean(jnp.abs(errors) if kind == "l1" else errors**2, axis=0)
+
+
+COMPILED = {}
+
+
+@right("regression_loss")
+def _(prediction, target, kind):
+    prediction, target = jnp.asarray(prediction), jnp.asarray(target)
+    if (kind, prediction.shape) not in COMPILED:
+        size = jnp.abs if kind == "l1" else jnp.square
+        program = jax.jit(lambda a, b: jnp.mean(size(a - b))).lower(prediction, target)
+        COMPILED[kind, prediction.shape] = program.compile()
+    return COMPILED[kind, prediction.shape](prediction, target)
+
+
+@lru_cache(maxsize=1)
+def only_loss(kind):
+    return jax.jit(lambda a, b: jnp.mean(jnp.abs(a - b) if kind == "l1" else (a - b) ** 2))
+
+
+@wrong("regression_loss", "kind 'l1' is traced again after a call with kind 'l2'")
+def _(prediction, target, kind):
+    return only_loss(kind)(prediction, target)
 
 
 # --- gcd -----------------------------------------------------------------------------------------------------------
