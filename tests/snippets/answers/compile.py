@@ -431,6 +431,40 @@ def _(a, x, steps):  # stops where little changes
     return jax.lax.while_loop(goes_on, step, (0, x + 1, x))[2]
 
 
+def unit(y):
+    return y / jnp.linalg.norm(y)
+
+
+@right("dominant")
+def _(a, x, steps):  # 31 squarings do for all numbers of steps
+    def step(state, bit):
+        power, x = state
+        x = jnp.where((steps >> bit) & 1 == 1, unit(power @ x), x)
+        square = power @ power
+        return (square / jnp.linalg.norm(square), x), None
+
+    return jax.lax.scan(step, (a, x), jnp.arange(31))[0][1]
+
+
+@wrong("dominant", "100001 steps: gave")
+def _(a, x, steps):  # always 1024 steps, of which some count
+    return jax.lax.scan(lambda x, i: (jnp.where(i < steps, unit(a @ x), x), None), x, jnp.arange(1024))[0]
+
+
+@wrong("dominant", "100001 steps: gave")
+def _(a, x, steps):
+    return jax.lax.fori_loop(0, 10_000, lambda i, x: jnp.where(i < steps, unit(a @ x), x), x)
+
+
+@wrong("dominant", "1 steps: gave")
+def _(a, x, steps):  # makes the largest element positive
+    def step(_, x):
+        y = unit(a @ x)
+        return y * jnp.sign(y[jnp.argmax(jnp.abs(y))])
+
+    return jax.lax.fori_loop(0, steps, step, x)
+
+
 # --- orbit ---------------------------------------------------------------------------------------------------------
 
 
