@@ -135,7 +135,7 @@ def window(answer: Answer) -> None:
             same(f"{x.tolist()} from {start}, width 3", program(x, start, 3), wanted)
         require(len(traces) == 1, f"6 starts cost {len(traces)} traces")
     five = np.arange(1.0, 6)
-    for start, width in ((1, 7), (4, 7), (9, 7), (3, 40)):
+    for start, width in ((1, 7), (4, 7), (9, 7), (3, 40), (2, 5000)):
         wanted = np.concatenate([five[start:], np.zeros(width)])[:width]
         same(f"[1, 2, 3, 4, 5] from {start}, width {width}", program(five, start, width), wanted)
 

@@ -817,6 +817,17 @@ def _(x, start, width):
     return jax.lax.dynamic_slice(jnp.pad(x, (0, 10)), (start,), (width,))
 
 
+@wrong("window", r"raised TypeError: slice slice_sizes")
+def _(x, start, width):  # as many zeros as seemed enough
+    return jax.lax.dynamic_slice(jnp.pad(x, (0, 1000)), (start,), (width,))
+
+
+@right("window")
+def _(x, start, width):
+    places = jnp.arange(x.size)
+    return jnp.zeros(width, x.dtype).at[jnp.where(places >= start, places - start, width)].set(x, mode="drop")
+
+
 # --- Scaler --------------------------------------------------------------------------------------------------------
 
 
