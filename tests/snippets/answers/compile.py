@@ -993,6 +993,37 @@ class _:
         return self.multiply(self.factor, x)
 
 
+@wrong("Scaler", "raised TypeError: Argument types differ")
+class _:  # one shape for all
+    def __init__(self, factor):
+        self.factor, self.program = factor, None
+
+    def __call__(self, x):
+        factor = jnp.float32(self.factor)
+        if self.program is None:
+            self.program = jax.jit(lambda factor, x: factor * x).lower(factor, x).compile()
+        return self.program(factor, x)
+
+
+@wrong("Scaler", "it deleted x")
+class _:
+    multiply = staticmethod(jax.jit(lambda factor, x: factor * x, donate_argnums=1))
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return self.multiply(self.factor, x)
+
+
+@wrong("Scaler", "takes no arguments")
+class _:
+    factor = 2.0
+
+    def __call__(self, x):
+        return times(self.factor, x)
+
+
 # --- push ----------------------------------------------------------------------------------------------------------
 
 
