@@ -173,8 +173,16 @@ def push(answer: Answer) -> None:
     require(isinstance(result, jax.Array), "the result is not an array of JAX")
     require(result.unsafe_buffer_pointer() == memory, "the result is in other memory: the buffer is copied")
     wanted[9] = 4
-    again = traces_while(lambda: same("another place", answer(result, 9, 4.0), wanted))
+    kept = []
+
+    def push_another() -> None:
+        kept.append(answer(result, 9, 4.0))
+        same("another place", kept[0], wanted)
+
+    again = traces_while(push_another)
     require(not again, "a call with another place and value is traced again")
+    wanted[7] = -2
+    same("place 7, which holds 3, and value -2", answer(kept[0], 7, -2.0), wanted)
 
 
 @check("core")

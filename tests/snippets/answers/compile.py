@@ -1114,6 +1114,24 @@ def _(buffer, i, value):
     return result
 
 
+@wrong("push", "place 7, which holds 3, and value -2: element .*gave 1, expected -2")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer.at[i].add(value)
+
+
+@wrong("push", "place 7, which holds 3, and value -2: element .*gave 3, expected -2")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer.at[i].max(value)
+
+
+@wrong("push", "place 7, which holds 3, and value -2: element .*gave 1, expected -2")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer + value * jax.nn.one_hot(i, buffer.size)
+
+
 # --- energy --------------------------------------------------------------------------------------------------------
 
 
