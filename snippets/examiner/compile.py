@@ -199,7 +199,8 @@ def energy(answer: Answer) -> None:
 class _Machine:
     """A clock, and work that takes time on it: 10 s to compile, at the first call, then 2 s to compute.
 
-    The call returns at once. A part of the result is there after 1 s. To copy a result to the host takes 1 s.
+    The call returns 0.5 s after that work has begun or has been queued. A part of the result is there after 1 s. To
+    copy an array to the host takes 0.25 s, and to ask whether one is ready takes 0.125 s while it is not.
     """
 
     def __init__(self) -> None:
@@ -214,6 +215,7 @@ class _Machine:
         self.calls += 1
         self.time += 10.0 * (self.calls == 1)
         self.free = max(self.free, self.time) + 2.0
+        self.time += 0.5
         return {"first": _Pending(self, self.free - 1), "rest": [_Pending(self, self.free)]}
 
 
@@ -228,11 +230,13 @@ class _Pending:
         return self
 
     def is_ready(self) -> bool:
+        if self._machine.time < self._ready:
+            self._machine.time += 0.125
         return self._machine.time >= self._ready
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         self.block_until_ready()
-        self._machine.time += 1.0
+        self._machine.time += 0.25
         return np.zeros(())
 
     def __float__(self) -> float:
@@ -249,13 +253,17 @@ def stopwatch(answer: Answer) -> None:
     require(seconds is not None, "gave None; is a return missing?")
     require(isinstance(seconds, int | float | np.number | jax.Array), f"gave a {type(seconds).__name__}, not a number")
     seconds = float(seconds)
+    copied = "copying the result to the host was timed, too"
     why = {
-        0.0: "the clock was stopped before the result was computed",
+        0.5: "the clock was stopped before the result was computed",
         1.0: "the clock was stopped when a part of the result was computed",
+        1.25: "the clock was stopped when a part of the result was computed, and copying it was timed, too",
+        1.5: "the clock was started after the call, when some of the work was done",
         12.0: "the first call was timed, which compiles for 10 s",
-        10.0: "the first call was timed, which compiles, and the clock was stopped before the result was computed",
-        4.0: "the call before was still computing when the clock was started",
-        3.0: "copying the result to the host was timed, too",
+        10.5: "the first call was timed, which compiles, and the clock was stopped before the result was computed",
+        3.5: "the call before was still computing when the clock was started",
+        2.25: copied,
+        2.5: copied,
     }
     text = f"for work of 2 s it gave {seconds:g} s"
     require(math.isclose(seconds, 2.0), f"{text}: {why[seconds]}" if seconds in why else text)

@@ -1269,7 +1269,7 @@ def _(f, x, clock):
     return np.float32(clock() - before)
 
 
-@wrong("stopwatch", "gave 0 s: the clock was stopped before")
+@wrong("stopwatch", "gave 0.5 s: the clock was stopped before")
 def _(f, x, clock):
     f(x)
     jax.block_until_ready(f(x))
@@ -1326,3 +1326,48 @@ def _(f, x, clock):
     for _ in range(2):
         jax.block_until_ready(f(x))
     return (clock() - start) / 2
+
+
+@right("stopwatch")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    start = clock()
+    leaves = jax.tree.leaves(f(x))
+    while not all(leaf.is_ready() for leaf in leaves):
+        pass
+    return clock() - start
+
+
+@wrong("stopwatch", "1.5 s: the clock was started after the call")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    result = f(x)
+    start = clock()
+    jax.block_until_ready(result)
+    return clock() - start
+
+
+@wrong("stopwatch", "1.5 s: the clock was started after the call")
+def _(f, x, clock):  # f(x) has compiled when it returns
+    result = f(x)
+    start = clock()
+    jax.block_until_ready(result)
+    return clock() - start
+
+
+@wrong("stopwatch", "when a part of the result was computed, and copying it was timed, too")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    start = clock()
+    np.asarray(jax.tree.leaves(f(x))[0])
+    return clock() - start
+
+
+@wrong("stopwatch", "it gave 4 s$")
+def _(f, x, clock):  # a mean with the first call in it
+    times = []
+    for _ in range(5):
+        start = clock()
+        jax.block_until_ready(f(x))
+        times.append(clock() - start)
+    return sum(times) / 5
