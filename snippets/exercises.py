@@ -448,7 +448,7 @@ def checked_sqrt(x: jax.Array) -> tuple[Any, jax.Array]:
     that reports errors.
 
     error.throw() raises if an element of x is negative, and does nothing
-    otherwise. It runs under jit as one program.
+    otherwise. No element is NaN. It runs under jit as one program.
     """
     return NotImplemented
 
