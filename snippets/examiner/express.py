@@ -34,6 +34,9 @@ def swap_rows(answer: Answer) -> None:
     same("a matrix of integers", answer(jnp.arange(6).reshape(3, 2), 0, 1), np.array([[2, 3], [0, 1], [4, 5]]))
     far = np.array([[1.0, 1e9], [1e9, 3]], np.float32)
     require(np.array_equal(answer(jnp.asarray(far), 0, 1), far[::-1]), "[[1, 1e9], [1e9, 3]]: it changed the numbers")
+    whole = np.array([[1, 2**24 + 1], [3, 4]], np.int32)  # float32 has no odd numbers there
+    exact = np.array_equal(answer(jnp.asarray(whole), 0, 1), whole[::-1])
+    require(exact, "[[1, 2**24 + 1], [3, 4]], integers: it changed the numbers")
     odd = np.array([[np.inf, 1, 2], [3, np.nan, 4]], np.float32)
     same("[[inf, 1, 2], [3, nan, 4]]", answer(jnp.asarray(odd), 0, 1), odd[::-1])
     program, traces = counted(answer)

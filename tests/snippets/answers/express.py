@@ -180,6 +180,12 @@ def _(x, i, j):
     return x.at[jnp.array([i, j])].set(x[jnp.array([j, i])])
 
 
+@wrong("swap_rows", r"2\*\*24 \+ 1\], \[3, 4\]\], integers: it changed the numbers")
+def _(x, i, j):
+    y = x.astype(float)
+    return y.at[i].set(y[j]).at[j].set(y[i]).astype(x.dtype)
+
+
 # --- cap -----------------------------------------------------------------------------------------------------------
 
 
