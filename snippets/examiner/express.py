@@ -69,15 +69,15 @@ def delay(answer: Answer) -> None:
 
 @check("warm-up")
 def blend(answer: Answer) -> None:
-    a, b = (g.ravel().astype(np.uint8) for g in np.meshgrid(np.arange(256), np.arange(256)))
+    a, b = (g.astype(np.uint8) for g in np.meshgrid(np.arange(256), np.arange(256)))
     wanted = ((a.astype(int) + b) // 2).astype(np.uint8)
     for x, y in ((10, 20), (200, 100), (255, 255)):
         same(f"{x} and {y}", answer(jnp.uint8([x]), jnp.uint8([y])), np.array([(x + y) // 2], np.uint8))
     got = np.asarray(answer(jnp.asarray(a), jnp.asarray(b)))
     require(got.shape == a.shape, f"images of shape {a.shape}: gave shape {got.shape}")
-    wrong = np.flatnonzero(got != wanted)
+    wrong = np.argwhere(got != wanted)
     if wrong.size:
-        first = wrong[0]
+        first = tuple(wrong[0])
         raise Refused(f"{a[first]} and {b[first]}: gave {got[first]}, expected {wanted[first]}")
 
 

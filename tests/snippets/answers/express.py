@@ -388,6 +388,20 @@ def _(a, b):
     return (a >> 1) + (b >> 1)
 
 
+@right("blend")
+def _(a, b):
+    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+    return low + (high - low) // 2
+
+
+@wrong("blend", "raised")
+def _(a, b):  # an image is no vector
+    def mean(x, y):
+        return jax.lax.cond(x > y, lambda: y + (x - y) // 2, lambda: x + (y - x) // 2)
+
+    return jax.vmap(mean)(a, b)
+
+
 # --- shuffle_together ----------------------------------------------------------------------------------------------
 
 
