@@ -139,6 +139,8 @@ def root(answer: Answer) -> None:
     same("cos(x) - x from 0.5", answer(lambda x: jnp.cos(x) - x, 0.5), np.float32(0.7390851), 1e-6)
     same("x**2 - 2 from the int 1", answer(lambda x: x**2 - 2, 1), np.float32(2**0.5))
     same("x**3 from 1.0, whose tenth step gives (2/3)**10", answer(lambda x: x**3, 1.0), np.float32((2 / 3) ** 10))
+    small = np.float32(1e-9 * (2 / 3) ** 10)
+    same("x**3 from 1e-9, where ten steps are taken, too", answer(lambda x: x**3, 1e-9), small)
     asked = []
 
     @jax.custom_jvp

@@ -680,6 +680,26 @@ def _(f, start):
     return x
 
 
+@wrong("root", "x\\*\\*3 from 1e-9")
+def _(f, start):  # at most ten steps
+    x = jnp.float32(start)
+    for _ in range(10):
+        if abs(f(x)) < 1e-6:
+            break
+        x = x - f(x) / jax.grad(f)(x)
+    return x
+
+
+@wrong("root", "x\\*\\*3 from 1e-9")
+def _(f, start):
+    x = float(start)
+    for _ in range(10):
+        before, x = x, x - f(x) / jax.grad(f)(x)
+        if abs(x - before) < 1e-6:
+            break
+    return x
+
+
 # --- directional ---------------------------------------------------------------------------------------------------
 
 
