@@ -192,6 +192,14 @@ def gradient_norms(answer: Answer) -> None:
         wanted = 2 * np.abs(np.asarray(xs) @ np.asarray(w) - ys) * np.linalg.norm(xs, axis=1)
         same(f"{count} examples with 3 features", answer(loss, w, xs, ys), wanted)
 
+    def waves(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+        return 1000 + jnp.cos(jnp.dot(w[:3], x) + w[3] * y)  # differences of it have few digits
+
+    w, xs, ys = numbers(4), numbers(5, 3, seed=1), numbers(5, seed=2)
+    a, inputs = np.asarray(w), np.column_stack([xs, ys])
+    wanted = np.abs(np.sin(inputs @ a)) * np.linalg.norm(inputs, axis=1)
+    same("another loss, with one weight more than features", answer(waves, w, xs, ys), wanted)
+
 
 @check("core")
 def ensemble(answer: Answer) -> None:

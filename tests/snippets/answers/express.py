@@ -835,6 +835,36 @@ def _(loss, w, xs, ys):
     return (grads**2).sum(axis=1)
 
 
+@right("gradient_norms")
+def _(loss, w, xs, ys):
+    gradients = jax.vmap(jax.grad(loss))(jnp.tile(w, (len(xs), 1)), xs, ys)
+    return jnp.linalg.norm(gradients, axis=-1)
+
+
+@right("gradient_norms")
+def _(loss, w, xs, ys):
+    return jnp.linalg.norm(jnp.vectorize(jax.grad(loss), signature="(w),(x),()->(w)")(w, xs, ys), axis=-1)
+
+
+@wrong("gradient_norms", "raised")
+def _(loss, w, xs, ys):  # as many weights as features
+    gradients = jax.vmap(jax.grad(loss))(jnp.broadcast_to(w, xs.shape), xs, ys)
+    return jnp.linalg.norm(gradients, axis=-1)
+
+
+@wrong("gradient_norms", "raised")
+def _(loss, w, xs, ys):  # knows one loss
+    return 2 * jnp.abs(xs @ w - ys) * jnp.linalg.norm(xs, axis=1)
+
+
+@wrong("gradient_norms", "another loss")
+def _(loss, w, xs, ys):
+    def differences(x, y):
+        return jax.vmap(lambda e: (loss(w + e, x, y) - loss(w - e, x, y)) / 2e-3)(1e-3 * jnp.eye(w.size))
+
+    return jnp.linalg.norm(jax.vmap(differences)(xs, ys), axis=1)
+
+
 # --- ensemble ------------------------------------------------------------------------------------------------------
 
 
