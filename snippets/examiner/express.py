@@ -233,6 +233,9 @@ def clip_tree(answer: Answer) -> None:
     same("limit 1 under jit", jax.jit(answer)(small, 1.0), {"w": np.array([0.6, 0]), "b": [np.array(0.8)]})
     negative = answer({"w": jnp.array([[-3.0, 4.0], [0, -12.0]])}, 6.5)
     same("[[-3, 4], [0, -12]], limit 6.5", negative, {"w": np.array([[-1.5, 2], [0, -6]])})
+    three = [np.array([2.0, 4]), np.array([5.0]), np.array([[6.0], [0]])]
+    wanted = [leaf / 3 for leaf in three]
+    same("three leaves of norm 9, limit 3", answer(jax.tree.map(jnp.asarray, three), 3.0), wanted)
     zeros = {"w": np.zeros(2)}
     same("zeros", answer(jax.tree.map(jnp.asarray, zeros), 1.0), zeros)
     same("zeros under jit", jax.jit(answer)(jax.tree.map(jnp.asarray, zeros), 1.0), zeros)

@@ -994,8 +994,8 @@ def _(tree, limit):
     return jax.lax.cond(norm > limit, shrink, lambda tree: tree, tree)
 
 
-@right("clip_tree")
-def _(tree, limit):
+@wrong("clip_tree", "three leaves of norm 9, limit 3")
+def _(tree, limit):  # the norm of two leaves
     norm = jnp.hypot(*[jnp.linalg.norm(jnp.ravel(leaf)) for leaf in [*jax.tree.leaves(tree), jnp.zeros(1)][:2]])
     return jax.tree.map(lambda leaf: jnp.where(norm > limit, leaf * (limit / norm), leaf), tree)
 
@@ -1039,6 +1039,12 @@ def _(tree, limit):
 def _(tree, limit):
     norm = jnp.sqrt(sum(jnp.sum(leaf) ** 2 for leaf in jax.tree.leaves(tree)))
     return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, limit / norm), tree)
+
+
+@right("clip_tree")
+def _(tree, limit):
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree)))
+    return jax.tree.map(lambda leaf: leaf / jnp.maximum(1.0, norm / limit), tree)
 
 
 # --- Ball ----------------------------------------------------------------------------------------------------------
