@@ -560,7 +560,7 @@ def two_layers(
 
     You choose how to split them. x is whole on each device, and so is
     the result. There is one collective operation, and no device does
-    the work of another.
+    the work of another. It runs under jit, for a given mesh.
     """
     return NotImplemented
 
