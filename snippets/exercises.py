@@ -448,7 +448,7 @@ def checked_sqrt(x: jax.Array) -> tuple[Any, jax.Array]:
     that reports errors.
 
     error.throw() raises if an element of x is negative, and does nothing
-    otherwise. It runs under jit as one program.
+    otherwise. No element is NaN. It runs under jit as one program.
     """
     return NotImplemented
 
@@ -560,7 +560,7 @@ def two_layers(
 
     You choose how to split them. x is whole on each device, and so is
     the result. There is one collective operation, and no device does
-    the work of another.
+    the work of another. It runs under jit, for a given mesh.
     """
     return NotImplemented
 

@@ -122,7 +122,10 @@ def two_layers(answer: Answer) -> None:
     used = [kind for kind, _ in collectives(programs)]
     require(len(used) == 1, f"its collectives are {listed(used)}; expected one")
     few = Mesh(mesh.devices[:4], ("d",))
-    same("the same on 4 of the devices", answer(few, x, w1, w2), wanted, 1e-3)
+    got = answer(few, x, w1, w2)
+    same("the same on 4 of the devices", got, wanted, 1e-3)
+    elsewhere = got.sharding.device_set - set(few.devices.flat)
+    require(not elsewhere, "for a mesh of 4 devices, the result is on others: it does not use the mesh it is given")
 
 
 @check("challenge")

@@ -8,7 +8,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.snippets.answers import right, wrong
@@ -440,6 +440,16 @@ def _(mesh, x, w1, w2):  # knows only eight devices
         return jax.lax.psum(jax.nn.relu(x @ w1) @ w2, "d")
 
     return jax.shard_map(part, mesh=mesh, in_specs=P(), out_specs=P())(x, w1, w2)
+
+
+@wrong("two_layers", "it does not use the mesh it is given")
+def _(mesh, x, w1, w2):
+    def part(x, w1, w2):
+        return jax.lax.psum(jax.nn.relu(x @ w1) @ w2, "d")
+
+    specs = P(), P(None, "d"), P("d")
+    mesh = Mesh(np.array(jax.devices()), ("d",))
+    return jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=P())(x, w1, w2)
 
 
 # --- second_difference ---------------------------------------------------------------------------------------------
