@@ -1,10 +1,11 @@
 """How long a site takes to build, against the same site under plain markdown-exec and with execution off.
 
-    python benchmarks/build_speed.py [--pages 40] [--blocks 12] [--repeat 3] [--myst]
+    python benchmarks/build_speed.py [--pages 40] [--blocks 12] [--repeat 3] [--larger 160 640] [--myst]
 
 Everything is timed in one run on one machine, whole `mkdocs build` processes from start to exit; what counts are
-the ratios. The table goes to the terminal and to ``benchmarks/build_speed.md``. With ``--myst`` the same pages are
-also built by Sphinx with MyST-NB and jupyter-cache, which have to be installed.
+the ratios. Larger sites are built with execution off and with nothing changed, to see how both grow. The tables go to
+the terminal and to ``benchmarks/build_speed.md``. With ``--myst`` the same pages are also built by Sphinx with MyST-NB
+and jupyter-cache, which have to be installed.
 """
 
 import argparse
@@ -130,6 +131,14 @@ def measure(root: Path, pages: int, blocks: int, repeat: int) -> dict[str, float
     return seconds
 
 
+def growth(root: Path, pages: int, blocks: int) -> tuple[float, float]:
+    """Seconds of a build of so many pages with execution off, and of one in which nothing has changed."""
+    ours = make_site(root, "livepages", pages, blocks)
+    build(ours)
+    plain = make_site(root, "off", pages, blocks)
+    return best(2, lambda: build(plain)[0]), best(2, lambda: build(ours, jax_allowed=False)[0])
+
+
 def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
     """Seconds of a cold and of an unchanged build under Sphinx with MyST-NB and jupyter-cache."""
     site = root / "myst"
@@ -152,6 +161,22 @@ def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
         return time.perf_counter() - start
 
     return {"MyST-NB, cold": sphinx(), "MyST-NB, nothing changed": sphinx()}
+
+
+def grown(sizes: dict[int, tuple[float, float]]) -> str:
+    """What larger sites take, as a Markdown table; a page is compared with one of the smallest site."""
+    smallest = min(sizes)
+    least = sizes[smallest][1] / smallest
+    lines = [
+        "",
+        "| pages, nothing changed | seconds | × execution off | a page, × one of the smallest |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {pages} | {ours:.2f} | {ours / off:.2f} | {ours / pages / least:.2f} |"
+        for pages, (off, ours) in sizes.items()
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def table(seconds: dict[str, float], pages: int, blocks: int) -> str:
@@ -180,12 +205,16 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--myst", action="store_true", help="also build the pages with MyST-NB and jupyter-cache")
+    parser.add_argument("--larger", nargs="*", type=int, default=[160, 640], help="numbers of pages of larger sites")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure(Path(folder), options.pages, options.blocks, options.repeat)
         if options.myst:
             seconds |= myst(Path(folder), options.pages, options.blocks)
-    text = table(seconds, options.pages, options.blocks)
+        sizes = {options.pages: (seconds["execution off"], seconds["nothing changed"])}
+        for pages in options.larger:
+            sizes[pages] = growth(Path(folder, str(pages)), pages, options.blocks)
+    text = table(seconds, options.pages, options.blocks) + grown(sizes)
     print(text)
     Path(__file__).with_suffix(".md").write_text(text)
 
