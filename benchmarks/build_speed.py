@@ -11,6 +11,7 @@ and jupyter-cache, which have to be installed.
 import argparse
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+CORES = os.cpu_count() or 1
 BLOCKS = (
     "f{n} = jax.jit(lambda x: jnp.sin(x) * {c} + 1.0)\nprint(f{n}(jnp.ones({size})).sum())",
     "g{n} = jax.jit(jax.grad(lambda x: jnp.sum(x ** 2 * {c})))\nprint(g{n}(jnp.arange({size}.0))[-1])",
@@ -123,12 +125,27 @@ def measure(root: Path, pages: int, blocks: int, repeat: int) -> dict[str, float
 
     seconds["execution off"] = best(repeat, lambda: build(sites["off"])[0])
     seconds["markdown-exec"] = best(repeat, lambda: build(sites["markdown-exec"])[0])
+    seconds["the blocks in one process ÷ cores"] = best(repeat, lambda: one_process(root, pages, blocks)) / CORES
     seconds["cold"] = best(repeat, cold)
     seconds["outcomes deleted, compiled programs kept"] = best(repeat, warm_programs)
     seconds["nothing changed"] = best(repeat, unchanged)
     seconds["a word changed"] = best(repeat, lambda: unchanged("Words about", "More Words about"))
     seconds["a block changed"] = best(repeat, code)
     return seconds
+
+
+def one_process(root: Path, pages: int, blocks: int) -> float:
+    """Seconds in which one process runs the blocks of all pages."""
+    file = root / "all.py"
+    programs = [
+        re.findall(r"```python\n(.*?)```", page(number, blocks, "python"), re.DOTALL) for number in range(pages)
+    ]
+    file.write_text(
+        f"for blocks in {programs!r}:\n    names = {{}}\n    for block in blocks:\n        exec(block, names)\n"
+    )
+    start = time.perf_counter()
+    subprocess.run([sys.executable, file], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
 
 
 def growth(root: Path, pages: int, blocks: int) -> tuple[float, float]:
@@ -185,8 +202,7 @@ def table(seconds: dict[str, float], pages: int, blocks: int) -> str:
     lines = [
         "# Speed of building",
         "",
-        f"{pages} pages of {blocks} blocks; {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}.",
+        f"{pages} pages of {blocks} blocks; {CORES} cores, {platform.system()}, Python {platform.python_version()}.",
         "Made by `make bench`. Ratios are from one run on one machine; the seconds are only there to show their size.",
         "",
         "| build | seconds | × execution off | × markdown-exec | more than execution off |",
