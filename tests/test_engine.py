@@ -1,6 +1,8 @@
 """Nothing stale: whatever an outcome depends on makes a kept run unusable when it changes; nothing else does."""
 
 import importlib.metadata
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +112,21 @@ def test_the_host_is_covered(
 ) -> None:
     change(monkeypatch)
     assert not kept(site, page)
+
+
+def test_it_is_the_same_host_after_jax_was_imported() -> None:
+    """Importing JAX sets variables; the tests that build the site do so in processes that have imported it."""
+    code = (
+        "from livepages.worker.jax_runtime import JaxRuntime\n"
+        "import os\n"
+        "before, had = JaxRuntime().fingerprint(), {*os.environ}\n"
+        "import jax\n"
+        "print(sorted({*os.environ} - had))\n"
+        "assert JaxRuntime().fingerprint() == before"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TPU_")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "TPU_" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("name", ["jax", "jaxlib", "numpy", "PyYAML"])
