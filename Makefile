@@ -61,6 +61,7 @@ upgrade: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/build_speed.py
 	$(BIN)/python benchmarks/serve_speed.py
+	$(BIN)/python benchmarks/real_site.py
 
 audit: $(READY)
 	$(BIN)/python -m benchmarks.audit

@@ -1,15 +1,17 @@
 """How long a site takes to build, against the same site under plain markdown-exec and with execution off.
 
-    python benchmarks/build_speed.py [--pages 40] [--blocks 12] [--repeat 3] [--myst]
+    python benchmarks/build_speed.py [--pages 40] [--blocks 12] [--repeat 3] [--larger 160 640] [--myst]
 
 Everything is timed in one run on one machine, whole `mkdocs build` processes from start to exit; what counts are
-the ratios. The table goes to the terminal and to ``benchmarks/build_speed.md``. With ``--myst`` the same pages are
-also built by Sphinx with MyST-NB and jupyter-cache, which have to be installed.
+the ratios. Larger sites are built with execution off and with nothing changed, to see how both grow. The tables go to
+the terminal and to ``benchmarks/build_speed.md``. With ``--myst`` the same pages are also built by Sphinx with MyST-NB
+and jupyter-cache, which have to be installed.
 """
 
 import argparse
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+CORES = os.cpu_count() or 1
 BLOCKS = (
     "f{n} = jax.jit(lambda x: jnp.sin(x) * {c} + 1.0)\nprint(f{n}(jnp.ones({size})).sum())",
     "g{n} = jax.jit(jax.grad(lambda x: jnp.sum(x ** 2 * {c})))\nprint(g{n}(jnp.arange({size}.0))[-1])",
@@ -122,12 +125,35 @@ def measure(root: Path, pages: int, blocks: int, repeat: int) -> dict[str, float
 
     seconds["execution off"] = best(repeat, lambda: build(sites["off"])[0])
     seconds["markdown-exec"] = best(repeat, lambda: build(sites["markdown-exec"])[0])
+    seconds["the blocks in one process ÷ cores"] = best(repeat, lambda: one_process(root, pages, blocks)) / CORES
     seconds["cold"] = best(repeat, cold)
     seconds["outcomes deleted, compiled programs kept"] = best(repeat, warm_programs)
     seconds["nothing changed"] = best(repeat, unchanged)
     seconds["a word changed"] = best(repeat, lambda: unchanged("Words about", "More Words about"))
     seconds["a block changed"] = best(repeat, code)
     return seconds
+
+
+def one_process(root: Path, pages: int, blocks: int) -> float:
+    """Seconds in which one process runs the blocks of all pages."""
+    file = root / "all.py"
+    programs = [
+        re.findall(r"```python\n(.*?)```", page(number, blocks, "python"), re.DOTALL) for number in range(pages)
+    ]
+    file.write_text(
+        f"for blocks in {programs!r}:\n    names = {{}}\n    for block in blocks:\n        exec(block, names)\n"
+    )
+    start = time.perf_counter()
+    subprocess.run([sys.executable, file], stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
+
+
+def growth(root: Path, pages: int, blocks: int) -> tuple[float, float]:
+    """Seconds of a build of so many pages with execution off, and of one in which nothing has changed."""
+    ours = make_site(root, "livepages", pages, blocks)
+    build(ours)
+    plain = make_site(root, "off", pages, blocks)
+    return best(2, lambda: build(plain)[0]), best(2, lambda: build(ours, jax_allowed=False)[0])
 
 
 def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
@@ -154,14 +180,29 @@ def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
     return {"MyST-NB, cold": sphinx(), "MyST-NB, nothing changed": sphinx()}
 
 
+def grown(sizes: dict[int, tuple[float, float]]) -> str:
+    """What larger sites take, as a Markdown table; a page is compared with one of the smallest site."""
+    smallest = min(sizes)
+    least = sizes[smallest][1] / smallest
+    lines = [
+        "",
+        "| pages, nothing changed | seconds | × execution off | a page, × one of the smallest |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {pages} | {ours:.2f} | {ours / off:.2f} | {ours / pages / least:.2f} |"
+        for pages, (off, ours) in sizes.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def table(seconds: dict[str, float], pages: int, blocks: int) -> str:
     """The measurements as a Markdown table of ratios."""
     off, plain = seconds["execution off"], seconds["markdown-exec"]
     lines = [
         "# Speed of building",
         "",
-        f"{pages} pages of {blocks} blocks; {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}.",
+        f"{pages} pages of {blocks} blocks; {CORES} cores, {platform.system()}, Python {platform.python_version()}.",
         "Made by `make bench`. Ratios are from one run on one machine; the seconds are only there to show their size.",
         "",
         "| build | seconds | × execution off | × markdown-exec | more than execution off |",
@@ -180,12 +221,16 @@ def main() -> None:
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--myst", action="store_true", help="also build the pages with MyST-NB and jupyter-cache")
+    parser.add_argument("--larger", nargs="*", type=int, default=[160, 640], help="numbers of pages of larger sites")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         seconds = measure(Path(folder), options.pages, options.blocks, options.repeat)
         if options.myst:
             seconds |= myst(Path(folder), options.pages, options.blocks)
-    text = table(seconds, options.pages, options.blocks)
+        sizes = {options.pages: (seconds["execution off"], seconds["nothing changed"])}
+        for pages in options.larger:
+            sizes[pages] = growth(Path(folder, str(pages)), pages, options.blocks)
+    text = table(seconds, options.pages, options.blocks) + grown(sizes)
     print(text)
     Path(__file__).with_suffix(".md").write_text(text)
 

@@ -21,8 +21,9 @@ NUMPY = "https://numpy.org/doc/stable/reference/"
 JAX_OWNERS = """
 jax jax.Array jax.ad_checkpoint jax.checkpoint_policies jax.custom_batching jax.custom_derivatives jax.debug
 jax.distributed jax.dlpack jax.dtypes jax.experimental jax.experimental.checkify jax.experimental.mesh_utils
-jax.experimental.multihost_utils jax.experimental.pallas jax.export jax.extend.core jax.ffi jax.flatten_util jax.image
-jax.lax jax.lax.linalg jax.nn jax.nn.initializers jax.numpy jax.numpy.fft jax.numpy.linalg jax.ops jax.profiler
+jax.experimental.multihost_utils jax.experimental.pallas jax.experimental.sparse jax.export jax.extend.core jax.ffi
+jax.flatten_util jax.image jax.lax jax.lax.linalg jax.nn jax.nn.initializers jax.numpy jax.numpy.fft jax.numpy.linalg
+jax.ops jax.profiler
 jax.random jax.ref jax.scipy.cluster.vq jax.scipy.fft jax.scipy.integrate jax.scipy.interpolate jax.scipy.linalg
 jax.scipy.ndimage jax.scipy.optimize jax.scipy.signal jax.scipy.sparse.linalg jax.scipy.special jax.scipy.stats
 jax.scipy.stats.bernoulli jax.scipy.stats.beta jax.scipy.stats.cauchy jax.scipy.stats.gamma jax.scipy.stats.laplace
@@ -46,13 +47,21 @@ JAX_MODULES = {
     "jax.errors": "errors.html",
     "jax.experimental.compilation_cache.compilation_cache": "jax.experimental.compilation_cache.html",
     "jax.lax.linalg": "jax.lax.html",
+    "jax.experimental.custom_partitioning": "jax.experimental.custom_partitioning.html",
+    "jax.experimental.jet": "jax.experimental.jet.html",
+    "jax.extend": "jax.extend.html",
     "jax.numpy.fft": "jax.numpy.html",
     "jax.numpy.linalg": "jax.numpy.html",
+    **{f"jax.scipy.{name}": "jax.scipy.html" for name in ("fft", "special", "stats", "stats.norm")},
 }
 
 JAX_ELSEWHERE = {
     "jax.custom_jvp.defjvp": "_autosummary/jax.custom_jvp.defjvp.html",
     "jax.custom_vjp.defvjp": "_autosummary/jax.custom_vjp.defvjp.html",
+    "jax.experimental.custom_partitioning.custom_partitioning": (
+        "jax.experimental.custom_partitioning.html#jax.experimental.custom_partitioning.custom_partitioning"
+    ),
+    "jax.experimental.jet.jet": "jax.experimental.jet.html#jax.experimental.jet.jet",
     "jax.export.DisabledSafetyCheck": "jax.export.html#jax.export.DisabledSafetyCheck",
     "jax.export.Exported": "jax.export.html#jax.export.Exported",
     "jax.image.ResizeMethod": "jax.image.html#jax.image.ResizeMethod",
@@ -90,6 +99,9 @@ JAX_WITHOUT = {
         Indirect MemoryRef MemorySpace RevisitMode Squeezed align_to delay ds empty_ref_like enable_debug_checks
         enable_poison_buffers estimate_cost lower_as_mlir next_power_of_2 no_block_spec pallas_export_experimental
         run_state select_ref semaphore squeezed strides_from_shape""",
+    "jax.experimental.sparse": """CuSparseEfficiencyWarning SparseEfficiencyError SparseEfficiencyWarning SparseTracer
+        bcoo_conv_general_dilated bcoo_rev bcsr_broadcast_in_dim bcsr_concatenate bcsr_sum_duplicates jacfwd jacobian
+        jacrev""",
     "jax.export": "symbolic_dim_bounds",
     "jax.extend.core": "create_call_primitive eval_jaxpr_transpose register_call_primitive_rules",
     "jax.ffi": """build_ffi_lowering_function include_dir register_ffi_target_as_batch_partitionable

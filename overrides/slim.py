@@ -6,8 +6,9 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 
 ABSENT = re.compile(
-    r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|md-(author|banner|consent|feedback|meta__|pagination|post|profile|"
-    r"social|source|version)|mdx-|--md-(author|version|source|tasklist)"
+    r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|tabbed-|emoji|giscus|katex|highlighttable|linenos|mdx-|"
+    r"md-(author|banner|clipboard|consent|draft|feedback|input|meta__|nav--integrated|pagination|pin|post|profile|select|"
+    r"social|source|top\b|version)|--md-(author|version|source|tasklist)"
 )
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
 

@@ -44,8 +44,9 @@ def swap_rows(x: jax.Array, i: ArrayLike, j: ArrayLike) -> jax.Array:
 def cap(x: jax.Array | np.ndarray, limit: ArrayLike) -> jax.Array:
     """Return x with every element above limit replaced by limit.
 
-    x may be a NumPy array, which the caller still needs unchanged. The
-    result has the dtype of x, and NaN stays NaN. It runs under jit.
+    x may be a NumPy array, which the caller still needs unchanged. limit
+    is a Python number, and an integer if x holds integers. The result
+    has the dtype of x, and NaN stays NaN. It runs under jit.
     """
     return NotImplemented
 
@@ -55,8 +56,8 @@ def cap(x: jax.Array | np.ndarray, limit: ArrayLike) -> jax.Array:
 
 # --8<-- [start:delay]
 def delay(x: jax.Array, steps: ArrayLike) -> jax.Array:
-    """Move the signal x to the right by steps places, or to the left if
-    steps is negative.
+    """Move the numbers of the signal x to the right by steps places, or to
+    the left if steps is negative.
 
     What moves out is lost, zeros move in, and the length and the dtype
     stay the same. steps is traced: one program serves all of them.
@@ -179,8 +180,8 @@ def ensemble(
 
 # --8<-- [start:clip_tree]
 def clip_tree(tree: Any, limit: float) -> Any:
-    """Multiply a tree of arrays by one factor, so that the norm of all its
-    numbers together is at most limit.
+    """Multiply a tree of float32 arrays by one factor, so that the norm of
+    all its numbers together is at most limit, which is positive.
 
     A tree within the limit stays as it is, including one of zeros. It
     runs under jit.
@@ -298,7 +299,8 @@ def first_above(x: jax.Array, limit: ArrayLike) -> jax.Array:
     """Return the index of the first element of x above limit, or -1 if
     there is none.
 
-    limit is traced: one program serves all of them.
+    x has at least one element. limit is traced: one program serves all
+    of them.
     """
     return NotImplemented
 
@@ -446,7 +448,7 @@ def checked_sqrt(x: jax.Array) -> tuple[Any, jax.Array]:
     that reports errors.
 
     error.throw() raises if an element of x is negative, and does nothing
-    otherwise. It runs under jit as one program.
+    otherwise. No element is NaN. It runs under jit as one program.
     """
     return NotImplemented
 
@@ -558,7 +560,7 @@ def two_layers(
 
     You choose how to split them. x is whole on each device, and so is
     the result. There is one collective operation, and no device does
-    the work of another.
+    the work of another. It runs under jit, for a given mesh.
     """
     return NotImplemented
 

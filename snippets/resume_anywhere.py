@@ -88,7 +88,8 @@ def train(folder: Path, mesh: Mesh, steps: int,
         for done in range(int(state.step) + 1, steps + 1):
             state, value = step(state)
             losses[done] = float(value)
-            saved.save_async(done, state, force=(last := stop(done)))
+            last = stop(done) or done == steps
+            saved.save_async(done, state, force=last)
             if last:
                 break
     return losses

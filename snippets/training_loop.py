@@ -137,9 +137,10 @@ def fit(state: State, data: Batch, valid: Batch, steps: int = 600,
         every: int = 20, patience: int = 8) -> tuple:
     best, lowest, waited, log = state.average, np.inf, 0, {}
     for first in range(int(state.step), steps, every):
-        for number in range(first, first + every):
+        last = min(first + every, steps)
+        for number in range(first, last):
             state = step(state, draw(data, number))
-        log[first + every] = row = measure(state, valid, every)
+        log[last] = row = measure(state, valid, last - first)
         state = state._replace(seen=jax.tree.map(jnp.zeros_like, state.seen))
         if row["averaged"] < 0.999 * lowest:
             lowest, waited = row["averaged"], 0

@@ -86,6 +86,27 @@ def test_modules_of_a_package_import_each_other_in_no_circle() -> None:
     list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError otherwise
 
 
+def picture() -> str:
+    """The imports between packages, for Mermaid to draw: each arrow that does not follow from two others."""
+    used = {
+        name: {package(m) for module, tree in MODULES.items() if package(module) == name for m, _ in inner(tree)}
+        for name in ORDER
+    }
+    below: dict[str, set[str]] = {}
+    lines: list[str] = []
+    for name in reversed(ORDER):
+        direct = used[name] - {name}
+        below[name] = direct | {far for near in direct for far in below[near]}
+        shown = direct - {far for near in direct for far in below[near]}
+        lines.insert(0, "".join(f"    {name} --> {other}\n" for other in ORDER if other in shown))
+    return "```mermaid\ngraph TD\n" + "".join(lines) + "```\n"
+
+
+def test_the_picture_of_the_imports_is_up_to_date() -> None:
+    drawn = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert picture() in drawn, f"livepages/README.md wants this picture:\n{picture()}"
+
+
 @pytest.mark.parametrize("module", sorted(MODULES.keys() - {"__main__"}))
 def test_other_packages_are_imported_through_what_they_export(module: str) -> None:
     deeper = [f"{imported}.{name}" for imported, name in inner(MODULES[module]) if "." in imported]

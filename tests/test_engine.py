@@ -1,6 +1,8 @@
 """Nothing stale: whatever an outcome depends on makes a kept run unusable when it changes; nothing else does."""
 
 import importlib.metadata
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +114,21 @@ def test_the_host_is_covered(
     assert not kept(site, page)
 
 
+def test_it_is_the_same_host_after_jax_was_imported() -> None:
+    """Importing JAX sets variables; the tests that build the site do so in processes that have imported it."""
+    code = (
+        "from livepages.worker.jax_runtime import JaxRuntime\n"
+        "import os\n"
+        "before, had = JaxRuntime().fingerprint(), {*os.environ}\n"
+        "import jax\n"
+        "print(sorted({*os.environ} - had))\n"
+        "assert JaxRuntime().fingerprint() == before"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TPU_")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "TPU_" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("name", ["jax", "jaxlib", "numpy", "PyYAML"])
 def test_the_version_of_every_imported_distribution_is_covered(
     site: Site, page: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -219,6 +236,7 @@ def test_what_a_page_asks_is_covered(asked: Site, what: str) -> None:
         ("from os import getenv\nprint(getenv('LIVE_ASKED'))", "LIVE_ASKED"),
         ("import os\nos.environ['LIVE_ASKED'] = 'own'\nprint(os.environ['LIVE_ASKED'])", ""),
         ("import os\n_ = {**os.environ}, os.environ.copy(), dict(os.environ)", ""),
+        ("import os\nprint(os.environ['COLUMNS'])", ""),  # which every page finds as it is
     ],
 )
 def test_the_variables_that_a_page_reads_are_covered(
@@ -226,6 +244,7 @@ def test_the_variables_that_a_page_reads_are_covered(
 ) -> None:
     page, _ = site.run(code)
     monkeypatch.setenv("LIVE_UNASKED", "1")
+    monkeypatch.setenv("COLUMNS", "200")
     assert site.engine.kept([page])
     monkeypatch.setenv("LIVE_ASKED", "1")
     assert bool(site.engine.kept([page])) == (not name)
@@ -246,6 +265,19 @@ def test_the_versions_that_a_page_asks_for_are_covered(
     monkeypatch.setattr(runtime, "version", lambda name: "9.9") if asked else monkeypatch.setattr(
         questions, "_distributions", lambda: []
     )
+    assert not site.engine.kept([page])
+
+
+def test_what_is_installed_where_it_is_written_is_covered(site: Site, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """An editable install has one version, whatever its modules become."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    (folder / "live_elsewhere.py").write_text("A = 1\n")
+    metadata = folder / "live_elsewhere-1.0.dist-info/METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Name: live_elsewhere\nVersion: 1.0\n")
+    page, _ = site.run(f"import sys\nsys.path.append({str(folder)!r})\nimport live_elsewhere")
+    assert site.engine.kept([page])
+    (folder / "live_elsewhere.py").write_text("A = 2\n")
     assert not site.engine.kept([page])
 
 

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 from livepages.course import Course, history, read_course
-from livepages.execute import Outcome, Run
+from livepages.execute import Run
 from livepages.export import publish
 from livepages.export.download import indented
 from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
@@ -425,18 +425,6 @@ def test_a_folder_without_the_site_is_refused(book: Book) -> None:
     (book.built / "part/page/index.html").unlink()
     with pytest.raises(ProjectError, match=r"holds no HTML of docs/part/page\.md"):
         book.forms("# Page\n")
-
-
-def test_a_page_that_still_runs_has_no_other_forms(book: Book) -> None:
-    book.forms("# Page\n")
-    course = read_course(book.site.project)
-    pages, _ = book.site.engine.read(course.pages)
-    runs = [(page, Run((Outcome(pending=True),) if page.title == "Page" else ())) for page in pages]
-    for form in (forms := book.built / "part/page").glob("*.md"):
-        form.unlink()
-    assert not publish(book.site.project, course, runs, book.built)
-    assert not [*forms.glob("*.md")] and (book.built / "index.md").is_file()
-    assert "- [Page]" in (book.built / "llms.txt").read_text()
 
 
 def test_two_runs_give_the_same_bytes(book: Book) -> None:

@@ -16,31 +16,43 @@ CONFIG = """\
 site_name: Test
 theme: {name: material, font: false}
 plugins: [search, livepages]
-markdown_extensions: [pymdownx.highlight, pymdownx.superfences, livepages, counting]
+hooks: [counting.py]
+markdown_extensions: [pymdownx.highlight, pymdownx.superfences, livepages]
 """
 COUNTING = """\
+from mkdocs.structure.pages import Page
+
+render = Page.render
+
+def counted(page, config, files):
+    with open("converted.txt", "a") as file:
+        print(page.markdown.partition("\\n")[0].removeprefix("# "), file=file)
+    render(page, config, files)
+
+Page.render = counted
+"""
+READING = """\
+from pathlib import Path
+
 from markdown import Extension
 from markdown.preprocessors import Preprocessor
 
-class Counting(Preprocessor):
+class Reading(Preprocessor):
     def run(self, lines):
-        if lines and lines[0].startswith("# "):
-            with open("converted.txt", "a") as file:
-                print(lines[0].removeprefix("# "), file=file)
-        return lines
+        return [*lines, "", Path("module.py").read_text()]
 
-class CountingExtension(Extension):
+class ReadingExtension(Extension):
     def extendMarkdown(self, md):
-        md.preprocessors.register(Counting(md), "counting", 50)
+        md.preprocessors.register(Reading(md), "reading", 20)
 
 def makeExtension(**options):
-    return CountingExtension(**options)
+    return ReadingExtension(**options)
 """
 
 
 @pytest.fixture
 def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
-    """Two pages, and an extension that writes down which page is converted; all of it was built once."""
+    """Two pages, and a hook that writes down which page is converted; all of it was built once."""
     site = Book(tmp_path, runner)
     site.commands = commands
     site.write("pyproject.toml", "[tool.livepages]\n")
@@ -89,6 +101,16 @@ def test_nothing_changed_converts_nothing_and_gives_the_same_site(book: Book) ->
 def test_what_changed_is_converted(book: Book, change: Callable[[Book], object], pages: list[str]) -> None:
     change(book)
     assert converted(book) == pages
+
+
+def test_pages_are_converted_again_whose_extensions_may_read_files(book: Book) -> None:
+    """As mkdocstrings reads modules; and what it finds, it tells other plugins while a page is converted."""
+    book.write("mkdocs.yml", CONFIG.replace("superfences, livepages", "superfences, livepages, reading"))
+    book.write("reading.py", READING)
+    for text in ("before", "after"):
+        book.write("module.py", text)
+        assert converted(book) == ["One", "Two"]
+        assert f"<p>{text}</p>" in (book.root / "site/two/index.html").read_text()
 
 
 def test_a_warning_is_given_again(book: Book) -> None:

@@ -94,6 +94,12 @@ def test_titles_and_lines_are_passed_on(show: Show) -> None:
     assert '<span class="filename">A title</span>' in html and 'class="hll"' in html
 
 
+def test_what_only_looks_like_python_is_shown_as_code(show: Show) -> None:
+    fence = '```pycon exec="off" why="a sketch" title="T"\n>>> 1\n1\n```\n'
+    html = show(f"# T\n\n{fence}\n- item\n\n    {fence.replace(chr(10), chr(10) + '    ')}\n\n~~~~text\n{fence}~~~~\n")
+    assert html.count('<span class="filename">T</span>') == 2 and html.count("a sketch") == 1
+
+
 def test_a_silent_hidden_block_leaves_nothing(show: Show) -> None:
     html = show('# T\n\n```python source="none"\nassert True\n```\n')
     assert "assert" not in html and "live-result" not in html
@@ -370,5 +376,5 @@ def test_a_word_is_explained_once_in_a_section() -> None:
     page = "<h2 id='a'>A</h2>{}, {}, {}<h2>B</h2>{}".format(
         *(word.format(term) for term in ("key", "leaf", "key", "key"))
     )
-    told = render.told_once(page)
+    told = render.slim(page)
     assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")

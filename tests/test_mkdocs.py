@@ -97,6 +97,9 @@ def test_styles_and_scripts_mean_what_they_did(book: Book) -> None:
     book.write("docs/a.css", '/* For authors. */\n.a > .b::after {\n  content: " > /* no remark */";\n}\n')
     book.write("docs/a.js", 'const a = "// no remark"; // For authors.\nconst b = /[/]\\/ {2}/.test(a);\n')
     build(book)
+    assert "For authors" in (book.root / "site/a.css").read_text()
+    book.write("pyproject.toml", "[tool.livepages]\nslim = true\n")
+    build(book)
     read = {name: (book.root / "site" / name).read_text() for name in ("a.css", "a.js")}
     assert 'content:" > /* no remark */"' in read["a.css"] and '"// no remark"' in read["a.js"]
     assert "/[/]\\/ {2}/" in read["a.js"] and "authors" not in str(read)
@@ -374,7 +377,8 @@ def test_nothing_that_is_half_written_keeps_requests_waiting(book: Book, served:
         )
     ):
         (book.root / "docs/two.md").write_bytes(text)
-        assert "live-failure" in served.wait("/two/", words)
+        shown = served.wait("/two/", words)
+        assert "live-failure" in shown and "docs/two.md:3" in shown
         book.write("docs/index.md", f"# One\n\n```python\nprint('one', {number})\n```\n")
         served.wait("/", f"<code>one {number}</code>")
     assert "records/cpu.yml:1: the record cannot be read: a merge" in served.said

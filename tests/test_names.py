@@ -179,6 +179,7 @@ def show(site: Site) -> Callable[[str], str]:
     """Turns the text of a page into HTML."""
 
     def show(text: str) -> str:
+        site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nslim = true\n')
         file = site.write("docs/page.md", text)
         build = Build(site.engine)
         build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None)

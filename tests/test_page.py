@@ -143,7 +143,7 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\ntimeout: .nan\n---\n", 2, "timeout"),
         ("---\ntimeout: .inf\n---\n", 2, "timeout"),
         ("<!--pytest.mark.skipif(-->\n```python\n```\n", 2, "mark"),
-        ('a\n\n```python\n--8<-- "absent.py"\n```\n', 4, "absent.py"),
+        ('a\n\n```python\n--8<-- "absent.py"\n```\n', 4, "'absent.py' could not be found in snippets, the folder that"),
         ("--8<--\nabsent.py\n", 1, "not closed"),
         ("```python\nx = 1 # markdown-exec: hide\n```\n", 1, "hidden lines"),
     ],

@@ -208,6 +208,26 @@ def test_properdocs_warns_again_of_a_page_that_is_as_it_was(book: Book) -> None:
     assert all("'nowhere.md'" in one.stderr for one in done)
 
 
+@pytest.mark.parametrize("program", ["mkdocs", *OTHERS])
+def test_what_is_wrong_with_a_page_once_it_is_converted_is_told_with_its_line(book: Book, program: str) -> None:
+    """Zensical converts pages in a process of its own, in which an exception would end with a traceback."""
+    book.site.write(
+        "docs/two.md", "# Two, $x_$ { #error }\n\n[^1]:\n\n    ```python\n    x = 1\n    ```\n\n$$\n\\nosuch\n$$\n"
+    )
+    try:
+        done = book.build(program)
+    finally:
+        book.site.write("docs/two.md", PAGES["two.md"])
+        shutil.rmtree(book.site.root / "site", ignore_errors=True)
+    said = done.stdout + done.stderr
+    assert done.returncode == 1 and "Traceback" not in said
+    assert re.findall(r"docs/\S+\.md:\d+: .*", said) == [
+        "docs/two.md:1: the formula 'x_' cannot be set: MissingSuperScriptOrSubscriptError",
+        r"docs/two.md:10: the formula '\\nosuch' has a command that is not known: \nosuch",
+        "docs/two.md:5: block of line 5: the Markdown around it makes this block text, not code",
+    ]
+
+
 @pytest.mark.parametrize("program", OTHERS)
 def test_the_same_failures_end_the_build_before_anything_is_written(book: Book, program: str) -> None:
     expected, found = book.failures("mkdocs"), book.failures(program)

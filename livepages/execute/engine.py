@@ -14,6 +14,7 @@ from typing import Any
 from livepages.execute import distributions
 from livepages.execute.cache import Cache, prune
 from livepages.execute.outcome import Failure, Run, failures
+from livepages.execute.processes import FIXED
 from livepages.execute.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
 from livepages.worker import answer, from_json, installed
@@ -114,6 +115,7 @@ class Engine:
         def keep(page: Page, run: Run) -> None:
             if len(run.outcomes) == len(page.program) and not touched(run.files, began):
                 questions = {*run.questions, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
+                questions -= {f"variable {name}" for name in FIXED}
                 entry = {
                     "run": asdict(run),
                     "answers": {question: answer(question, str(self.project.root)) for question in sorted(questions)},

@@ -13,12 +13,9 @@ from pathlib import Path
 
 from livepages.worker import Exited, Forked, Job, Runtime, decode, encode
 
-_ENVIRONMENT = {
-    "PYTHONHASHSEED": "0",  # sets print in the same order every time
-    "PYTHON_COLORS": "0",
-    "COLUMNS": "80",
-    "MPLBACKEND": "svg",
-}
+# What every page finds, whatever is set: sets print in the same order every time, and lines have one length.
+FIXED = {"PYTHONHASHSEED": "0", "COLUMNS": "80"}
+_ENVIRONMENT = {"PYTHON_COLORS": "0", "MPLBACKEND": "svg"}
 
 
 class WorkerError(Exception):
@@ -34,7 +31,7 @@ class ServerLostError(WorkerError):
 
 def _environment(runtime: Runtime) -> Mapping[str, str]:
     """The environment of every page. Assertions are checks, so nobody may turn them off."""
-    found = {**_ENVIRONMENT, **runtime.process_environment, **os.environ, "PYTHONHASHSEED": "0", "COLUMNS": "80"}
+    found = {**_ENVIRONMENT, **runtime.process_environment, **os.environ, **FIXED}
     found.pop("PYTHONOPTIMIZE", None)
     return found
 

@@ -1,7 +1,8 @@
 """One build of a site: its pages, their runs, and everything that went wrong."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, history
@@ -10,6 +11,25 @@ from livepages.integrations.kept import digest
 from livepages.records import Records, Seen
 from livepages.render import status
 from livepages.source import Inventory, Page, read_inventories
+
+REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
+
+
+class Report:
+    """A file in which a program that converts pages tells the one that started it what went wrong."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def add(self, failures: Iterable[Failure]) -> None:
+        """Tell of failures."""
+        with self._file.open("a", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(astuple(failure)) + "\n" for failure in failures)
+
+    def read(self) -> list[Failure]:
+        """What was told, each failure once."""
+        lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
+        return [Failure(*json.loads(line)) for line in dict.fromkeys(lines)]
 
 
 class Build:

@@ -5,6 +5,7 @@ import os.path
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from livepages.course import Guide, read_course
 from livepages.execute import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
-from livepages.integrations.build import Build
+from livepages.integrations.build import REPORT, Build, Report
 from livepages.integrations.progress import Progress
 from livepages.records import Host, Records, compare, record, write
 from livepages.render import status
@@ -240,8 +241,13 @@ def _build(options: argparse.Namespace, project: Project) -> int:
     # to forget that, --clean, deletes the whole folder, with the runs of the pages.
     for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
         shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
-    if subprocess.run(command, cwd=project.root, check=False).returncode:
-        return 1
+    with tempfile.TemporaryDirectory(prefix="livepages-") as folder:
+        report = Path(folder, "report")
+        environment = {**os.environ, REPORT: str(report)}
+        done = subprocess.run(command, cwd=project.root, env=environment, check=False)
+        failed = Report(report).read()
+    if failed or done.returncode:
+        return _tell(failed) or 1
     site = project.mkdocs.parent / build.guide.course.site
     finish_questions(build, site)
     return _tell(finish(build, site))

@@ -18,7 +18,7 @@ from livepages.source import ProjectError
 
 
 def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> list[Failure]:
-    """Write the pages' other forms beside their HTML, and styles and scripts without what is for their authors.
+    """Write the pages' other forms beside their HTML; in a slim site, styles and scripts without what is for authors.
 
     Args:
         build: what the site was built from.
@@ -32,14 +32,19 @@ def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> 
         ProjectError: the HTML of a page is not in the site.
     """
     project = build.engine.project
-    for ending, minified in (("css", cssmin), ("js", partial(jsmin, keep_bang_comments=True))):
-        for source in project.docs.rglob(f"*.{ending}"):
-            file = site / source.relative_to(project.docs)
-            if file.is_file():  # it is not where the site leaves it out
-                file.write_text(minified(file.read_text(encoding="utf-8")), encoding="utf-8")
+    if project.slim:
+        _minify(project.docs, site)
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, site, **kept)
     return [Failure(error.page, error.line, 0, error.message) for error in refused]
+
+
+def _minify(docs: Path, site: Path) -> None:
+    for ending, minified in (("css", cssmin), ("js", partial(jsmin, keep_bang_comments=True))):
+        for source in docs.rglob(f"*.{ending}"):
+            file = site / source.relative_to(docs)
+            if file.is_file():  # it is not where the site leaves it out
+                file.write_text(minified(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def finish_questions(build: Build, site: Path) -> None:

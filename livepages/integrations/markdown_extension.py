@@ -5,6 +5,8 @@ any program that passes a `Conversion`. Elsewhere the pages are brought up to da
 says which page it is; for a program that does not, whose text tells: two pages of the same text are then refused.
 """
 
+import inspect
+import os
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -21,9 +23,11 @@ from markdown.treeprocessors import Treeprocessor
 from livepages import render
 from livepages.course import read_course
 from livepages.execute import Engine, Failure
-from livepages.integrations.build import Build, Conversion
+from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.render import Hints, NameLinks, status
 from livepages.source import Block, Inventory, Page, find_project
+
+_report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
 
 
 class ShownError(Exception):
@@ -79,7 +83,7 @@ class LivePagesExtension(Extension):
         # After the table of contents (5) has converted the headings, each like a page of its own.
         md.treeprocessors.register(_Whole(show), "livepages", -10)
         # And before MkDocs resolves links (0).
-        md.treeprocessors.register(Hints(md), "livepages-hints", 3)
+        md.treeprocessors.register(Hints(md, lambda: show.slim), "livepages-hints", 3)
         md.treeprocessors.register(NameLinks(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)
@@ -100,18 +104,24 @@ class _Show(Preprocessor):
         self._conversion = conversion
         self.page: Page | None = None
         self.whole = False
+        self.slim = False
         self.inventory = Inventory()
+        self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
         self.page, self.whole = None, False
-        if hasattr(self.md, "_original_md"):  # markdown-exec and others render parts of pages this way
-            return lines
         build = self._conversion.build if self._conversion else _own_build()
+        self.slim = build.engine.project.slim
+        if _inside():
+            return lines
         self.inventory = build.inventory
         text = _normal("\n".join(lines))
         page = build.pages.get(path) if (path := self._path(build, text)) else None
         if page is None or not text.startswith(_normal(page.body)):
             return self._other(build, path, lines)
+        if "livepages.mathml" in self.md.postprocessors:
+            formulas: Any = self.md.postprocessors["livepages.mathml"]
+            formulas.errors = self.wrong = []
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
         stash = self.md.htmlStash.store
         shown = render.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
@@ -162,20 +172,45 @@ class _Show(Preprocessor):
         at = next(n for n, line in enumerate(before) if line != "".join(after[n : n + 1]))
         above = next(n for n, line in enumerate(page.text) if line.strip())  # front matter, and blank lines
         line = at + above + 1 if len(page.text) == len(page.source.split("\n")) else 1  # unless files are included
+        if "8<-" in "".join(after[at : at + 1]):
+            where = next((n for n, text in enumerate(page.source.split("\n"), 1) if _normal(text) == after[at]), line)
+            folder = build.engine.project.name(build.engine.project.snippets)
+            message = (
+                f"the site's Markdown does not read {after[at].strip()}; add pymdownx.snippets to markdown_extensions"
+            )
+            return Failure(name, where, 0, f"{message}, with base_path: [{folder}]")
         became = repr(after[at]) if at < len(after) else "nothing"
         message = f"a plugin or hook of the site changed {before[at]!r} to {became} after the blocks had run"
         return Failure(name, line, 0, f"{message}; change the file instead, or add only to the end of the page's text")
 
     def report(self, failures: list[Failure]) -> None:
         """Tell of failures found while showing."""
-        if self._conversion is None:
+        if self._conversion:
+            self._conversion.build.failures += failures
+        elif _report:
+            Report(Path(_report)).add(failures)
+        else:
             raise ShownError(failures)
-        self._conversion.build.failures += failures
+
+
+def _inside() -> bool:
+    """Whether the text is a part of another that is being converted, as a docstring that mkdocstrings shows."""
+    frame, depth = inspect.currentframe(), 0
+    while frame:
+        depth += frame.f_code is Markdown.convert.__code__
+        frame = frame.f_back
+    return depth > 1
 
 
 def _normal(text: str) -> str:
     """Text as Python-Markdown has normalized it when extensions get to see it."""
     return re.sub(r"(?m)^ +$", "", text.replace("\r\n", "\n").expandtabs(4)).strip("\n")
+
+
+def _line(page: Page, tex: str) -> int:
+    """The line of a page on which a formula stands; the first if it comes from elsewhere."""
+    first = tex.partition("\n")[0]
+    return next((number for number, line in enumerate(page.source.split("\n"), 1) if first in line), 1)
 
 
 class _Whole(Treeprocessor):
@@ -197,6 +232,10 @@ class _Check(Postprocessor):
         self._show = show
 
     def run(self, text: str) -> str:
-        if self._show.page and self._show.whole and (missing := render.missing(self._show.page, text)):
-            self._show.report(missing)
-        return render.told_once(render.light(text))
+        if (page := self._show.page) and self._show.whole:
+            wrong = [Failure(page.name, _line(page, error.tex), 0, str(error)) for error in self._show.wrong]
+            if failed := [*dict.fromkeys(wrong), *render.missing(page, text)]:
+                self._show.report(failed)
+                text = render.failures_shown(failed) + text
+        text = render.unmarked(text)
+        return render.slim(text) if self._show.slim else text

@@ -78,7 +78,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._kept = Kept(project.cache / "made")
             self._index = Index(self._kept)
             self._background = Background(self._build, self._again, log.info) if self._serving else None
-        self._kept.settings = digest(self._settings(config))
+        self._kept.settings = digest([self._settings(config), project.slim])
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
         if self._serving and (privacy := config.plugins.get("material/privacy")):
@@ -188,8 +188,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
         env.globals["live_kernels"] = self._serving  # a page asks for them only where it may get some
-        env.trim_blocks = env.lstrip_blocks = True  # half of the theme's HTML is blanks between its statements
-        templates = self._current().engine.project.cache / "theme"
+        project = self._current().engine.project
+        env.trim_blocks = env.lstrip_blocks = project.slim  # half of a theme's HTML is blanks between its statements
+        templates = project.cache / ("theme-slim" if project.slim else "theme")
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
             templates.mkdir(parents=True, exist_ok=True)
             if os.access(templates, os.W_OK):

@@ -3,6 +3,8 @@
 import logging
 import re
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,16 @@ from livepages.integrations.kept import Kept
 # A fence of another language that markdown-exec runs while it converts: what it prints, nobody knows beforehand.
 _EXECUTED = re.compile(r"^[> \t]*(`{3,}|~{3,})(?!python\b|py\b).*\bexec=", re.MULTILINE)
 
+# Packages whose extensions make their HTML of the page's text and the site's settings alone; except for one, which puts
+# pictures into the page. Any other may ask for more: mkdocstrings reads modules, and tells autorefs what it has found.
+_KNOWN = ("livepages", "markdown", "material", "pymdownx")
+_READS_FILES = "pymdownx.b64"
+
 
 def convert_once(
     page: MkDocsPage, build: Build, path: Path, kept: Kept, failed: Callable[[str], str] | None = None
 ) -> None:
-    """Give the page a `render` that converts only what is new.
+    """Give the page a `render` that converts only what is new, as far as the extensions of the site let one know.
 
     Args:
         page: the page.
@@ -35,7 +42,7 @@ def convert_once(
     def render(config: MkDocsConfig, files: Files) -> None:
         given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), sorted(files.src_uris)
         key = kept.key([*given, _appended(config)])
-        once = not _EXECUTED.search(page.markdown or "")
+        once = not _EXECUTED.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
         if once and (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
             return
         faults = len(build.failures)
@@ -51,6 +58,16 @@ def convert_once(
             kept.put("pages", page.file.src_uri, key, _state(page))
 
     page.render = render  # type: ignore[method-assign]
+
+
+@cache
+def _makes_all_of_text(extension: object) -> bool:
+    """Whether a Markdown extension needs the page's text alone; it is a name unless a plugin or hook has added it."""
+    if not isinstance(extension, str):
+        return False
+    points = entry_points(group="markdown.extensions", name=extension)
+    module = next((point.module for point in points), extension.partition(":")[0])
+    return module.partition(".")[0] in _KNOWN and module != _READS_FILES
 
 
 def _appended(config: MkDocsConfig) -> list[str]:

@@ -1,7 +1,7 @@
 """A block and its outcome to what stands in a page; links and mathematics; the status of all pages."""
 
 from livepages.render import status
-from livepages.render.blocks import anchors, failures_shown, light, missing, page_lines, stamp, told_once
+from livepages.render.blocks import anchors, failures_shown, missing, page_lines, slim, stamp, unmarked
 from livepages.render.links import Hints, NameLinks
 
 __all__ = [
@@ -9,10 +9,10 @@ __all__ = [
     "NameLinks",
     "anchors",
     "failures_shown",
-    "light",
     "missing",
     "page_lines",
+    "slim",
     "stamp",
     "status",
-    "told_once",
+    "unmarked",
 ]

@@ -38,11 +38,11 @@ def page_lines(
     at = 0
     found = anchors(page, run)
     for block in page.blocks:
-        lines += page.text[at : block.fence.start]
+        lines += page.shown[at : block.fence.start]
         notes, at = _notes(page, block)
         context = _Context(found[block.index], runtime, run.device, seen.get(block.index, ()), stash)
         lines += _block_lines(block, outcomes.get(block.index), notes, context)
-    return [*lines, *page.text[at:]]
+    return [*lines, *page.shown[at:]]
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,16 @@ def missing(page: Page, content: str) -> list[Failure]:
     return found
 
 
-def light(content: str) -> str:
-    """A page's HTML without the marks of names, signs and blanks in code, which are most of it and look like text, and
-    without those by which `missing` knows blocks."""
-    content = re.sub(r' data-live-block="\d+"|(?<=<pre>)<span></span>', "", content)
-    return re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
+def unmarked(content: str) -> str:
+    """A page's HTML without the marks by which `missing` knows blocks."""
+    return re.sub(r' data-live-block="\d+"', "", content)
 
 
-def told_once(content: str) -> str:
-    """A page's HTML in which a word is explained where it stands first in a section: more would be noise, and bytes."""
+def slim(content: str) -> str:
+    """A page's HTML without what is most of it: code's marks of names, signs and blanks, which look like text, and the
+    explanations of a word but for the first one in a section."""
+    content = content.replace("<pre><span></span>", "<pre>")
+    content = re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
     told: set[str] = set()
 
     def keep(found: re.Match[str]) -> str:

@@ -27,8 +27,15 @@ class Hints(Treeprocessor):
     The theme can do so for all links and titles, but each takes time when a page arrives, which on a phone is long.
     """
 
+    def __init__(self, md: Markdown, wanted: Callable[[], bool]) -> None:
+        """`wanted` says whether the theme is to do so; it is left alone otherwise."""
+        super().__init__(md)
+        self._wanted = wanted
+
     def run(self, root: Element) -> None:
         """Mark links, which must not have been resolved yet, and leave out what needs no hint."""
+        if not self._wanted():
+            return
         sign = f"{AMP_SUBSTITUTE}para;"  # of a heading's link to itself
         headings = {"".join(heading.itertext()).removesuffix(sign).casefold() for heading in root.iter("h2")}
         for word in [*root.iter("abbr")]:

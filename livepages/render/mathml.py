@@ -16,6 +16,10 @@ _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1
 class FormulaError(Exception):
     """A formula that cannot be set; the message quotes it."""
 
+    def __init__(self, tex: str, why: str) -> None:
+        super().__init__(f"the formula {tex!r} {why}")
+        self.tex = tex
+
 
 class MathMLExtension(Extension):
     """Has no options."""
@@ -26,19 +30,32 @@ class MathMLExtension(Extension):
 
 
 class _Formulas(Postprocessor):
+    """Sets formulas. One that cannot be set ends the conversion, unless another extension collects the `errors`."""
+
+    errors: list[FormulaError] | None = None
+
     def run(self, text: str) -> str:
-        return _FORMULA.sub(_mathml, text)
+        return _FORMULA.sub(self._set, text)
+
+    def _set(self, formula: re.Match[str]) -> str:
+        try:
+            return _mathml(formula)
+        except FormulaError as error:
+            if self.errors is None:
+                raise
+            self.errors.append(error)
+            return formula[0]
 
 
 def _mathml(formula: re.Match[str]) -> str:
     tag, opening, tex = formula.groups()
     tex = html.unescape(tex).strip()
     if len(re.findall(r"(?<!\\){", tex)) != len(re.findall(r"(?<!\\)}", tex)):
-        raise FormulaError(f"the formula {tex!r} has a brace too many or too few")
+        raise FormulaError(tex, "has a brace too many or too few")
     try:
         mathml = convert(tex, display="block" if opening == "[" else "inline")
     except Exception as error:
-        raise FormulaError(f"the formula {tex!r} cannot be set: {type(error).__name__}") from error
+        raise FormulaError(tex, f"cannot be set: {type(error).__name__}") from error
     if unknown := re.search(r">(\\[A-Za-z]+)<", mathml):
-        raise FormulaError(f"the formula {tex!r} has a command that is not known: {unknown[1]}")
+        raise FormulaError(tex, f"has a command that is not known: {unknown[1]}")
     return f'<{tag} class="live-formula" data-search-exclude>{mathml}</{tag}>'

@@ -69,7 +69,10 @@ def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
         try:
             for line in preprocessor.run(directive):
                 yield line, number
-        except (SnippetMissingError, OSError, ValueError) as error:
+        except SnippetMissingError as error:
+            where = f"{snippets.name}, the folder that [tool.livepages] snippets names"
+            raise LineError(number, f"include: {error} in {where}") from None
+        except (OSError, ValueError) as error:
             raise LineError(number, f"include: {error}") from None
 
 

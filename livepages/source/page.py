@@ -135,6 +135,18 @@ class Page:
         """The text as a Markdown renderer gets it: without front matter."""
         return "\n".join(self.text).strip("\n")
 
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """The text, in which fences of what only looks like Python go without the options that say why they do not run.
+
+        pymdownx.superfences would not take them for fences.
+        """
+        lines = list(self.text)
+        for fence in find_fences(self.text, list(range(1, len(self.text) + 1))):
+            if fence.language in LOOKS_LIKE_PYTHON:
+                lines[fence.start] = re.sub(r"""\s+(exec|why)=("[^"]*"|'[^']*'|\w+)""", "", lines[fence.start])
+        return tuple(lines)
+
     @property
     def program(self) -> tuple[Block, ...]:
         """The blocks that run, in order."""

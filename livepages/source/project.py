@@ -11,6 +11,7 @@ Settings stand in ``pyproject.toml``::
     reference = "cpu"         # the host whose records must be up to date
     timeout = 60              # seconds a block may take, unless it says otherwise
     runtime = "python"        # what pages are programs of (`livepages.worker.runtimes`)
+    slim = false              # whether the whole site goes without what its readers do not miss, not its blocks alone
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
 """
@@ -48,6 +49,7 @@ class Project:
     records: Path
     reference: str = "cpu"
     timeout: float = 60.0
+    slim: bool = False
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
     options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
 
@@ -105,6 +107,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "reference": ("text", str),
     "timeout": ("a number of seconds above 0", (int, float)),
     "runtime": ("the name of a runtime", str),
+    "slim": ("true or false", bool),
 }
 
 
@@ -127,7 +130,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
                 f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {known}"
             )
         wanted, kind = kinds[name]
-        right = isinstance(value, kind) and not isinstance(value, bool)
+        right = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
         if not right or (name == "timeout" and not 0 < value < math.inf):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not {wanted}")
     paths = {name: root / str(table.get(name, usual)) for name, usual in _PATHS.items()}
@@ -136,7 +139,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
         if not there and (name in table or name == "docs"):
             meant = closest(paths[name].name, (path.name for path in root.iterdir()))
             raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
-    rest = {name: value for name, value in table.items() if name in ("reference", "timeout")}
+    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "slim")}
     options = table.get(runtime.name, {})
     for name, value in options.items():
         if not isinstance(value, bool | int | float | str):

@@ -27,6 +27,7 @@ devices = jax.devices()
 driver = "" if devices[0].platform == "cpu" else devices[0].client.platform_version
 print(json.dumps({"device": devices[0].device_kind, "count": len(devices), "driver": driver}))
 """
+_SET_BY_JAX = ("TPU_SKIP_MDS_QUERY", "TPU_ML_PLATFORM", "TPU_ML_PLATFORM_VERSION")  # jax/_src/cloud_tpu_init.py
 
 
 def lacks(needs: str) -> str:
@@ -70,6 +71,10 @@ class JaxRuntime(Runtime):
 
     def __init__(self) -> None:
         self._counts = {_TRACE: 0, _COMPILE: 0}
+
+    def variables(self) -> dict[str, str]:
+        """As `Runtime.variables`, without those that importing JAX sets: a process may have done so, or not."""
+        return {name: value for name, value in super().variables().items() if name not in _SET_BY_JAX}
 
     def fingerprint(self) -> dict[str, object]:
         """As `Runtime.fingerprint`, with the accelerators that the system lists."""

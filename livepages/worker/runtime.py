@@ -148,7 +148,7 @@ class Runtime:
 _PYTHON = f"Python {platform.python_version()}"
 # What Python and the C library read where nobody sees it, but for what every page's process has set.
 _OF_PYTHON = ("PYTHON", "LC_", "LANG", "TZ")
-_SET = ("PYTHONHASHSEED", "PYTHONOPTIMIZE")
+_SET = ("PYTHON", "PYTHONHASHSEED", "PYTHONOPTIMIZE")
 _DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 
 

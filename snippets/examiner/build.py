@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from examiner.tools import Answer, does_not_grow, equations, equations_of, finite, names, numbers, require, same
+from examiner.tools import Answer, does_not_grow, equations, equations_of, finite, names, numbers, require, same, show
 from examiner.verdict import check
 
 
@@ -165,6 +165,9 @@ def metropolis(answer: Answer) -> None:
 
     start = jnp.zeros(2)
     program = jax.jit(lambda key, tilt, peak: answer(key, densities(tilt, peak), start, 4000))  # compiled once for all
+    does_not_grow(
+        "the number of steps", lambda n: (lambda k: answer(k, densities(0.0, 2.0), start, n), jax.random.key(2))
+    )
     (flat,) = walks(0.0, 0.0, 0)
     moves = np.diff(flat, axis=0)
     still = (moves == 0).all(1).mean()
@@ -189,6 +192,8 @@ def metropolis(answer: Answer) -> None:
     require(np.all(np.abs(mean - 1) < 0.2), f"a density around 1: the mean of the walk is {mean.mean():.2f}")
     require(np.all(np.abs(spread - 0.5) < 0.15), f"a density of width 0.5: the walk has {spread.mean():.2f}")
     require(not np.array_equal(other, around), "two keys give the same walk")
-    does_not_grow(
-        "the number of steps", lambda n: (lambda k: answer(k, densities(0.0, 2.0), start, n), jax.random.key(2))
-    )
+    far = np.array([50.0, -50, 7])
+    got = answer(jax.random.key(3), densities(0.0, 0.0), jnp.asarray(far), 20)
+    require(np.shape(got) == (20, 3), f"3 coordinates and 20 steps: gave shape {np.shape(got)}, expected (20, 3)")
+    near = np.abs(np.asarray(got[0]) - far).max() < 6
+    require(near, f"from [50, -50, 7], the position after the first step is {show(got[0])}")

@@ -84,7 +84,7 @@ def distances(answer: Answer) -> None:
 @check("core")
 def checked_sqrt(answer: Answer) -> None:
     for way, function in (("", answer), (" under jit", jax.jit(answer))):
-        for x in ([4.0, 9.0], [4.0, -9.0], [-1.0, -1.0], [0.0, 1.0]):
+        for x in ([4.0, 9.0], [4.0, -9.0], [-1.0, -1.0], [0.0, 1.0], [9.0, -4.0, 1.0], [-1e-30, 4.0], [-0.0, 4.0]):
             result = function(jnp.array(x))
             require(isinstance(result, tuple) and len(result) == 2, "the result is not a pair (error, roots)")
             error, roots = result

@@ -34,6 +34,9 @@ def swap_rows(answer: Answer) -> None:
     same("a matrix of integers", answer(jnp.arange(6).reshape(3, 2), 0, 1), np.array([[2, 3], [0, 1], [4, 5]]))
     far = np.array([[1.0, 1e9], [1e9, 3]], np.float32)
     require(np.array_equal(answer(jnp.asarray(far), 0, 1), far[::-1]), "[[1, 1e9], [1e9, 3]]: it changed the numbers")
+    whole = np.array([[1, 2**24 + 1], [3, 4]], np.int32)  # float32 has no odd numbers there
+    exact = np.array_equal(answer(jnp.asarray(whole), 0, 1), whole[::-1])
+    require(exact, "[[1, 2**24 + 1], [3, 4]], integers: it changed the numbers")
     odd = np.array([[np.inf, 1, 2], [3, np.nan, 4]], np.float32)
     same("[[inf, 1, 2], [3, nan, 4]]", answer(jnp.asarray(odd), 0, 1), odd[::-1])
     program, traces = counted(answer)
@@ -66,15 +69,15 @@ def delay(answer: Answer) -> None:
 
 @check("warm-up")
 def blend(answer: Answer) -> None:
-    a, b = (g.ravel().astype(np.uint8) for g in np.meshgrid(np.arange(256), np.arange(256)))
+    a, b = (g.astype(np.uint8) for g in np.meshgrid(np.arange(256), np.arange(256)))
     wanted = ((a.astype(int) + b) // 2).astype(np.uint8)
     for x, y in ((10, 20), (200, 100), (255, 255)):
         same(f"{x} and {y}", answer(jnp.uint8([x]), jnp.uint8([y])), np.array([(x + y) // 2], np.uint8))
     got = np.asarray(answer(jnp.asarray(a), jnp.asarray(b)))
     require(got.shape == a.shape, f"images of shape {a.shape}: gave shape {got.shape}")
-    wrong = np.flatnonzero(got != wanted)
+    wrong = np.argwhere(got != wanted)
     if wrong.size:
-        first = wrong[0]
+        first = tuple(wrong[0])
         raise Refused(f"{a[first]} and {b[first]}: gave {got[first]}, expected {wanted[first]}")
 
 
@@ -136,6 +139,8 @@ def root(answer: Answer) -> None:
     same("cos(x) - x from 0.5", answer(lambda x: jnp.cos(x) - x, 0.5), np.float32(0.7390851), 1e-6)
     same("x**2 - 2 from the int 1", answer(lambda x: x**2 - 2, 1), np.float32(2**0.5))
     same("x**3 from 1.0, whose tenth step gives (2/3)**10", answer(lambda x: x**3, 1.0), np.float32((2 / 3) ** 10))
+    small = np.float32(1e-9 * (2 / 3) ** 10)
+    same("x**3 from 1e-9, where ten steps are taken, too", answer(lambda x: x**3, 1e-9), small)
     asked = []
 
     @jax.custom_jvp
@@ -187,6 +192,14 @@ def gradient_norms(answer: Answer) -> None:
         wanted = 2 * np.abs(np.asarray(xs) @ np.asarray(w) - ys) * np.linalg.norm(xs, axis=1)
         same(f"{count} examples with 3 features", answer(loss, w, xs, ys), wanted)
 
+    def waves(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
+        return 1000 + jnp.cos(jnp.dot(w[:3], x) + w[3] * y)  # differences of it have few digits
+
+    w, xs, ys = numbers(4), numbers(5, 3, seed=1), numbers(5, seed=2)
+    a, inputs = np.asarray(w), np.column_stack([xs, ys])
+    wanted = np.abs(np.sin(inputs @ a)) * np.linalg.norm(inputs, axis=1)
+    same("another loss, with one weight more than features", answer(waves, w, xs, ys), wanted)
+
 
 @check("core")
 def ensemble(answer: Answer) -> None:
@@ -220,6 +233,9 @@ def clip_tree(answer: Answer) -> None:
     same("limit 1 under jit", jax.jit(answer)(small, 1.0), {"w": np.array([0.6, 0]), "b": [np.array(0.8)]})
     negative = answer({"w": jnp.array([[-3.0, 4.0], [0, -12.0]])}, 6.5)
     same("[[-3, 4], [0, -12]], limit 6.5", negative, {"w": np.array([[-1.5, 2], [0, -6]])})
+    three = [np.array([2.0, 4]), np.array([5.0]), np.array([[6.0], [0]])]
+    wanted = [leaf / 3 for leaf in three]
+    same("three leaves of norm 9, limit 3", answer(jax.tree.map(jnp.asarray, three), 3.0), wanted)
     zeros = {"w": np.zeros(2)}
     same("zeros", answer(jax.tree.map(jnp.asarray, zeros), 1.0), zeros)
     same("zeros under jit", jax.jit(answer)(jax.tree.map(jnp.asarray, zeros), 1.0), zeros)

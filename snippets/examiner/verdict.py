@@ -135,7 +135,12 @@ def _nothing(*_: Any, **__: Any) -> Any:
 
 def _written(answer: Any) -> Any:
     """The answer, made to say so when it is still a stub; a class or a compiled function as it is."""
-    if isinstance(answer, type) and answer.__init__ is object.__init__ and answer.__new__ is object.__new__:  # type: ignore[misc,comparison-overlap]
+    if (
+        isinstance(answer, type)
+        and answer.__init__ is object.__init__  # type: ignore[misc]
+        and answer.__new__ is object.__new__  # type: ignore[comparison-overlap]
+        and "__call__" not in vars(answer)
+    ):
         raise NotWritten
     if isinstance(answer, type) or hasattr(answer, "lower"):
         return answer

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import runpy
 import subprocess
 from collections.abc import Callable
 from functools import cache
@@ -114,6 +115,13 @@ def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(f
         links = re.findall('<a [^>]*class="headerlink"[^>]*>', text)
         assert not [link for link in links if "title=" in link]
     assert 'aria-label="Link to this section"' in (folder / "basics/vmap/index.html").read_text(encoding="utf-8")
+
+
+def test_what_the_style_sheet_leaves_out_is_on_no_page(folder: Path) -> None:
+    absent = runpy.run_path(str(reader.ROOT / "overrides/slim.py"))["ABSENT"]
+    for file in folder.rglob("*.html"):
+        classes = " ".join(re.findall(r'\sclass="([^"]*)"', file.read_text(encoding="utf-8"))).split()
+        assert not [name for name in set(classes) if absent.search(f".{name}")], file
 
 
 def test_pages_need_no_javascript(look: Callable[..., Visit], folder: Path, proofs: Proofs) -> None:

@@ -827,3 +827,48 @@ def _(key, log_density, start, steps):
         return here, here
 
     return jax.lax.scan(step, start, jax.random.split(key, steps))[1]
+
+
+@right("metropolis")
+def _(key, log_density, start, steps):  # all random numbers first
+    first, second = jax.random.split(key)
+    moves = jax.random.normal(first, (steps, *start.shape))
+    limits = jax.random.uniform(second, (steps,))
+
+    def step(here, move_limit):
+        move, limit = move_limit
+        go = limit < jnp.exp(log_density(here + move) - log_density(here))
+        here = jnp.where(go, here + move, here)
+        return here, here
+
+    return jax.lax.scan(step, start, (moves, limits))[1]
+
+
+def one_step(log_density, here, key):
+    first, second = jax.random.split(key)
+    there = here + jax.random.normal(first, here.shape)
+    return jnp.where(jnp.log(jax.random.uniform(second)) < log_density(there) - log_density(here), there, here)
+
+
+@wrong("metropolis", "the program grows with the number of steps")
+def _(key, log_density, start, steps):
+    walk = [start]
+    for one in jax.random.split(key, steps):
+        walk.append(one_step(log_density, walk[-1], one))
+    return jnp.stack(walk[1:])
+
+
+@wrong("metropolis", r"gave shape \(20, 2\), expected \(20, 3\)")
+def _(key, log_density, start, steps):
+    def step(here, key):
+        return 2 * (one_step(log_density, here, key),)
+
+    return jax.lax.scan(step, jnp.zeros(2), jax.random.split(key, steps))[1]
+
+
+@wrong("metropolis", r"from \[50, -50, 7\], the position after the first step")
+def _(key, log_density, start, steps):
+    def step(here, key):
+        return 2 * (one_step(log_density, here, key),)
+
+    return jax.lax.scan(step, jnp.zeros_like(start), jax.random.split(key, steps))[1]

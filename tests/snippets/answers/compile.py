@@ -5,7 +5,7 @@
 # ruff: noqa: B023, N801, PLR0124, PLW0108, RET503, RET504, SIM110
 import operator
 import time
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import jax
 import jax.numpy as jnp
@@ -81,6 +81,24 @@ def _(income):
 @wrong("tax", "income 5: gave -1, expected 0")
 def _(income):
     return jnp.minimum(0.2 * (income - 10), 8) + jnp.maximum(0.4 * (income - 50), 0)
+
+
+@right("tax")
+def _(income):
+    bracket = jnp.searchsorted(jnp.array([10.0, 50.0]), income)
+    rates, limits, sums = jnp.array([0.0, 0.2, 0.4]), jnp.array([0.0, 10, 50]), jnp.array([0.0, 0, 8])
+    return sums[bracket] + rates[bracket] * (income - limits[bracket])
+
+
+@right("tax")
+def _(income):
+    places, taxes = jnp.array([0.0, 10, 50, 100]), jnp.array([0.0, 0, 8, 28])
+    return jnp.interp(income, places, taxes, left=0, right="extrapolate")
+
+
+@wrong("tax", r"income 1e\+08: gave")
+def _(income):  # ends where the first check ended
+    return jnp.interp(income, jnp.array([0.0, 10, 50, 1e6]), jnp.array([0, 0, 8, 399988.0]))
 
 
 # --- regression_loss -----------------------------------------------------------------------------------------------
@@ -192,6 +210,29 @@ def _(prediction, target, kind):
 def _(prediction, target, kind):
     errors = prediction - target
     return jnp.mean(jnp.abs(errors) if kind == "l1" else errors**2, axis=0)
+
+
+COMPILED = {}
+
+
+@right("regression_loss")
+def _(prediction, target, kind):
+    prediction, target = jnp.asarray(prediction), jnp.asarray(target)
+    if (kind, prediction.shape) not in COMPILED:
+        size = jnp.abs if kind == "l1" else jnp.square
+        program = jax.jit(lambda a, b: jnp.mean(size(a - b))).lower(prediction, target)
+        COMPILED[kind, prediction.shape] = program.compile()
+    return COMPILED[kind, prediction.shape](prediction, target)
+
+
+@lru_cache(maxsize=1)
+def only_loss(kind):
+    return jax.jit(lambda a, b: jnp.mean(jnp.abs(a - b) if kind == "l1" else (a - b) ** 2))
+
+
+@wrong("regression_loss", "kind 'l1' is traced again after a call with kind 'l2'")
+def _(prediction, target, kind):
+    return only_loss(kind)(prediction, target)
 
 
 # --- gcd -----------------------------------------------------------------------------------------------------------
@@ -388,6 +429,40 @@ def _(a, x, steps):  # stops where little changes
         return (state[0] < steps) & (jnp.linalg.norm(state[1] - state[2]) > 1e-7)
 
     return jax.lax.while_loop(goes_on, step, (0, x + 1, x))[2]
+
+
+def unit(y):
+    return y / jnp.linalg.norm(y)
+
+
+@right("dominant")
+def _(a, x, steps):  # 31 squarings do for all numbers of steps
+    def step(state, bit):
+        power, x = state
+        x = jnp.where((steps >> bit) & 1 == 1, unit(power @ x), x)
+        square = power @ power
+        return (square / jnp.linalg.norm(square), x), None
+
+    return jax.lax.scan(step, (a, x), jnp.arange(31))[0][1]
+
+
+@wrong("dominant", "100001 steps: gave")
+def _(a, x, steps):  # always 1024 steps, of which some count
+    return jax.lax.scan(lambda x, i: (jnp.where(i < steps, unit(a @ x), x), None), x, jnp.arange(1024))[0]
+
+
+@wrong("dominant", "100001 steps: gave")
+def _(a, x, steps):
+    return jax.lax.fori_loop(0, 10_000, lambda i, x: jnp.where(i < steps, unit(a @ x), x), x)
+
+
+@wrong("dominant", "1 steps: gave")
+def _(a, x, steps):  # makes the largest element positive
+    def step(_, x):
+        y = unit(a @ x)
+        return y * jnp.sign(y[jnp.argmax(jnp.abs(y))])
+
+    return jax.lax.fori_loop(0, steps, step, x)
 
 
 # --- orbit ---------------------------------------------------------------------------------------------------------
@@ -742,6 +817,17 @@ def _(x, start, width):
     return jax.lax.dynamic_slice(jnp.pad(x, (0, 10)), (start,), (width,))
 
 
+@wrong("window", r"raised TypeError: slice slice_sizes")
+def _(x, start, width):  # as many zeros as seemed enough
+    return jax.lax.dynamic_slice(jnp.pad(x, (0, 1000)), (start,), (width,))
+
+
+@right("window")
+def _(x, start, width):
+    places = jnp.arange(x.size)
+    return jnp.zeros(width, x.dtype).at[jnp.where(places >= start, places - start, width)].set(x, mode="drop")
+
+
 # --- Scaler --------------------------------------------------------------------------------------------------------
 
 
@@ -907,6 +993,37 @@ class _:
         return self.multiply(self.factor, x)
 
 
+@wrong("Scaler", "raised TypeError: Argument types differ")
+class _:  # one shape for all
+    def __init__(self, factor):
+        self.factor, self.program = factor, None
+
+    def __call__(self, x):
+        factor = jnp.float32(self.factor)
+        if self.program is None:
+            self.program = jax.jit(lambda factor, x: factor * x).lower(factor, x).compile()
+        return self.program(factor, x)
+
+
+@wrong("Scaler", "it deleted x")
+class _:
+    multiply = staticmethod(jax.jit(lambda factor, x: factor * x, donate_argnums=1))
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def __call__(self, x):
+        return self.multiply(self.factor, x)
+
+
+@wrong("Scaler", "takes no arguments")
+class _:
+    factor = 2.0
+
+    def __call__(self, x):
+        return times(self.factor, x)
+
+
 # --- push ----------------------------------------------------------------------------------------------------------
 
 
@@ -995,6 +1112,24 @@ def _(buffer, i, value):
     result = jax.jit(write)(buffer, i, value)
     buffer.delete()
     return result
+
+
+@wrong("push", "place 7, which holds 3, and value -2: element .*gave 1, expected -2")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer.at[i].add(value)
+
+
+@wrong("push", "place 7, which holds 3, and value -2: element .*gave 3, expected -2")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer.at[i].max(value)
+
+
+@wrong("push", "place 7, which holds 3, and value -2: element .*gave 1, expected -2")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer + value * jax.nn.one_hot(i, buffer.size)
 
 
 # --- energy --------------------------------------------------------------------------------------------------------
@@ -1134,7 +1269,7 @@ def _(f, x, clock):
     return np.float32(clock() - before)
 
 
-@wrong("stopwatch", "gave 0 s: the clock was stopped before")
+@wrong("stopwatch", "gave 0.5 s: the clock was stopped before")
 def _(f, x, clock):
     f(x)
     jax.block_until_ready(f(x))
@@ -1191,3 +1326,48 @@ def _(f, x, clock):
     for _ in range(2):
         jax.block_until_ready(f(x))
     return (clock() - start) / 2
+
+
+@right("stopwatch")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    start = clock()
+    leaves = jax.tree.leaves(f(x))
+    while not all(leaf.is_ready() for leaf in leaves):
+        pass
+    return clock() - start
+
+
+@wrong("stopwatch", "1.5 s: the clock was started after the call")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    result = f(x)
+    start = clock()
+    jax.block_until_ready(result)
+    return clock() - start
+
+
+@wrong("stopwatch", "1.5 s: the clock was started after the call")
+def _(f, x, clock):  # f(x) has compiled when it returns
+    result = f(x)
+    start = clock()
+    jax.block_until_ready(result)
+    return clock() - start
+
+
+@wrong("stopwatch", "when a part of the result was computed, and copying it was timed, too")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    start = clock()
+    np.asarray(jax.tree.leaves(f(x))[0])
+    return clock() - start
+
+
+@wrong("stopwatch", "it gave 4 s$")
+def _(f, x, clock):  # a mean with the first call in it
+    times = []
+    for _ in range(5):
+        start = clock()
+        jax.block_until_ready(f(x))
+        times.append(clock() - start)
+    return sum(times) / 5

@@ -482,6 +482,43 @@ def _(x):
     return Negative(bool((x < 0).any())), jnp.sqrt(x)
 
 
+@right("checked_sqrt")
+def _(x):
+    def one(x):
+        checkify.check(x >= 0, "negative")
+        return jnp.sqrt(x)
+
+    return checkify.checkify(jax.vmap(one))(x)
+
+
+@wrong("checked_sqrt", r"\[9.0, -4.0, 1.0\]: error.throw\(\) raised nothing")
+@checkify.checkify
+def _(x):
+    checkify.check(x[-1] >= 0, "negative")
+    return jnp.sqrt(x)
+
+
+@wrong("checked_sqrt", r"\[9.0, -4.0, 1.0\]: error.throw\(\) raised nothing")
+@checkify.checkify
+def _(x):
+    checkify.check(x.sum() >= 0, "negative")
+    return jnp.sqrt(x)
+
+
+@wrong("checked_sqrt", r"\[-1e-30, 4.0\]: error.throw\(\) raised nothing")
+@checkify.checkify
+def _(x):
+    checkify.check(jnp.all(x > -1e-6), "negative")
+    return jnp.sqrt(x)
+
+
+@wrong("checked_sqrt", r"\[-0.0, 4.0\]: error.throw\(\) raised")
+@checkify.checkify
+def _(x):
+    checkify.check(~jnp.signbit(x).any(), "negative")
+    return jnp.sqrt(x)
+
+
 # --- weighted_variance ---------------------------------------------------------------------------------------------
 
 

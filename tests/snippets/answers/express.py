@@ -180,6 +180,12 @@ def _(x, i, j):
     return x.at[jnp.array([i, j])].set(x[jnp.array([j, i])])
 
 
+@wrong("swap_rows", r"2\*\*24 \+ 1\], \[3, 4\]\], integers: it changed the numbers")
+def _(x, i, j):
+    y = x.astype(float)
+    return y.at[i].set(y[j]).at[j].set(y[i]).astype(x.dtype)
+
+
 # --- cap -----------------------------------------------------------------------------------------------------------
 
 
@@ -380,6 +386,20 @@ def _(a, b):
 @wrong("blend", "255 and 255: gave .*254.*, expected")
 def _(a, b):
     return (a >> 1) + (b >> 1)
+
+
+@right("blend")
+def _(a, b):
+    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+    return low + (high - low) // 2
+
+
+@wrong("blend", "raised")
+def _(a, b):  # an image is no vector
+    def mean(x, y):
+        return jax.lax.cond(x > y, lambda: y + (x - y) // 2, lambda: x + (y - x) // 2)
+
+    return jax.vmap(mean)(a, b)
 
 
 # --- shuffle_together ----------------------------------------------------------------------------------------------
@@ -660,6 +680,26 @@ def _(f, start):
     return x
 
 
+@wrong("root", "x\\*\\*3 from 1e-9")
+def _(f, start):  # at most ten steps
+    x = jnp.float32(start)
+    for _ in range(10):
+        if abs(f(x)) < 1e-6:
+            break
+        x = x - f(x) / jax.grad(f)(x)
+    return x
+
+
+@wrong("root", "x\\*\\*3 from 1e-9")
+def _(f, start):
+    x = float(start)
+    for _ in range(10):
+        before, x = x, x - f(x) / jax.grad(f)(x)
+        if abs(x - before) < 1e-6:
+            break
+    return x
+
+
 # --- directional ---------------------------------------------------------------------------------------------------
 
 
@@ -795,6 +835,36 @@ def _(loss, w, xs, ys):
     return (grads**2).sum(axis=1)
 
 
+@right("gradient_norms")
+def _(loss, w, xs, ys):
+    gradients = jax.vmap(jax.grad(loss))(jnp.tile(w, (len(xs), 1)), xs, ys)
+    return jnp.linalg.norm(gradients, axis=-1)
+
+
+@right("gradient_norms")
+def _(loss, w, xs, ys):
+    return jnp.linalg.norm(jnp.vectorize(jax.grad(loss), signature="(w),(x),()->(w)")(w, xs, ys), axis=-1)
+
+
+@wrong("gradient_norms", "raised")
+def _(loss, w, xs, ys):  # as many weights as features
+    gradients = jax.vmap(jax.grad(loss))(jnp.broadcast_to(w, xs.shape), xs, ys)
+    return jnp.linalg.norm(gradients, axis=-1)
+
+
+@wrong("gradient_norms", "raised")
+def _(loss, w, xs, ys):  # knows one loss
+    return 2 * jnp.abs(xs @ w - ys) * jnp.linalg.norm(xs, axis=1)
+
+
+@wrong("gradient_norms", "another loss")
+def _(loss, w, xs, ys):
+    def differences(x, y):
+        return jax.vmap(lambda e: (loss(w + e, x, y) - loss(w - e, x, y)) / 2e-3)(1e-3 * jnp.eye(w.size))
+
+    return jnp.linalg.norm(jax.vmap(differences)(xs, ys), axis=1)
+
+
 # --- ensemble ------------------------------------------------------------------------------------------------------
 
 
@@ -924,8 +994,8 @@ def _(tree, limit):
     return jax.lax.cond(norm > limit, shrink, lambda tree: tree, tree)
 
 
-@right("clip_tree")
-def _(tree, limit):
+@wrong("clip_tree", "three leaves of norm 9, limit 3")
+def _(tree, limit):  # the norm of two leaves
     norm = jnp.hypot(*[jnp.linalg.norm(jnp.ravel(leaf)) for leaf in [*jax.tree.leaves(tree), jnp.zeros(1)][:2]])
     return jax.tree.map(lambda leaf: jnp.where(norm > limit, leaf * (limit / norm), leaf), tree)
 
@@ -969,6 +1039,12 @@ def _(tree, limit):
 def _(tree, limit):
     norm = jnp.sqrt(sum(jnp.sum(leaf) ** 2 for leaf in jax.tree.leaves(tree)))
     return jax.tree.map(lambda leaf: leaf * jnp.minimum(1, limit / norm), tree)
+
+
+@right("clip_tree")
+def _(tree, limit):
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree)))
+    return jax.tree.map(lambda leaf: leaf / jnp.maximum(1.0, norm / limit), tree)
 
 
 # --- Ball ----------------------------------------------------------------------------------------------------------

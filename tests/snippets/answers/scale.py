@@ -8,7 +8,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import NamedSharding
+from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.snippets.answers import right, wrong
@@ -129,6 +129,22 @@ def _(mesh, x):
     return jax.shard_map(mean, mesh=mesh, in_specs=P("d"), out_specs=P())(x)[0]
 
 
+@right("global_mean")
+def _(mesh, x):  # sends one number, too
+    def mean(x):
+        return jax.lax.all_gather(x.mean(), "d").mean()
+
+    return jax.shard_map(mean, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False)(x)
+
+
+@wrong("global_mean", "its collective sends 3 numbers")
+def _(mesh, x):
+    def mean(x):
+        return jax.lax.all_gather(x, "d").mean()
+
+    return jax.shard_map(mean, mesh=mesh, in_specs=P("d"), out_specs=P(), check_vma=False)(x)
+
+
 @wrong("global_mean", "its collective sends 3 numbers")
 def _(mesh, x):
     return jax.shard_map(lambda x: jax.lax.pmean(x, "d").mean(), mesh=mesh, in_specs=P("d"), out_specs=P())(x)
@@ -211,6 +227,42 @@ def _(x):
     top = jax.lax.pmax(mine, "d")
     total = jax.lax.psum(jnp.exp(x - mine).sum() * jnp.exp(mine - top), "d")
     return jnp.exp(x - top) / total
+
+
+@right("global_softmax")
+@by_parts
+def _(x):  # a pair of numbers from each device
+    top = x.max()
+    pairs = jax.lax.all_gather(jnp.stack([top, jnp.exp(x - top).sum()]), "d")
+    highest = pairs[:, 0].max()
+    return jnp.exp(x - highest) / (pairs[:, 1] * jnp.exp(pairs[:, 0] - highest)).sum()
+
+
+@wrong("global_softmax", "passes 56 numbers from device to device")
+def _(mesh, x):
+    def part(x):  # the parts go around the ring until each device has them all
+        parts = [x]
+        for _ in range(mesh.size - 1):
+            parts.append(jax.lax.ppermute(parts[-1], "d", ring(mesh)))
+        everything = jnp.concatenate(parts)
+        powers = jnp.exp(x - everything.max())
+        return powers / jnp.exp(everything - everything.max()).sum()
+
+    return jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
+
+
+@wrong("global_softmax", "passes 8 numbers from device to device")
+def _(mesh, x):
+    def part(x):
+        def pass_on(_, state):
+            total, moving = state
+            moving = jax.lax.ppermute(moving, "d", ring(mesh))
+            return jnp.logaddexp(total, jax.nn.logsumexp(moving)), moving
+
+        total, _ = jax.lax.fori_loop(0, mesh.size - 1, pass_on, (jax.nn.logsumexp(x), x))
+        return jnp.exp(x - total)
+
+    return jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
 
 
 @wrong("global_softmax", "gives each device 64 numbers")
@@ -388,6 +440,16 @@ def _(mesh, x, w1, w2):  # knows only eight devices
         return jax.lax.psum(jax.nn.relu(x @ w1) @ w2, "d")
 
     return jax.shard_map(part, mesh=mesh, in_specs=P(), out_specs=P())(x, w1, w2)
+
+
+@wrong("two_layers", "it does not use the mesh it is given")
+def _(mesh, x, w1, w2):
+    def part(x, w1, w2):
+        return jax.lax.psum(jax.nn.relu(x @ w1) @ w2, "d")
+
+    specs = P(), P(None, "d"), P("d")
+    mesh = Mesh(np.array(jax.devices()), ("d",))
+    return jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=P())(x, w1, w2)
 
 
 # --- second_difference ---------------------------------------------------------------------------------------------
