@@ -42,6 +42,14 @@ def kernels() -> Iterator[Kernels]:
     found.close()
 
 
+def start(kernels: Kernels) -> str:
+    """A new kernel, which nobody is connected to."""
+    headers = {**bearing(kernels), "Content-Type": "application/json"}
+    request = urllib.request.Request(f"http://{kernels.access()['address']}/api/kernels", b"{}", headers)
+    with urllib.request.urlopen(request) as answer:
+        return str(json.load(answer)["id"])
+
+
 def ask(
     kernels: Kernels, path: str = "/api/kernels", method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str]]:
@@ -111,14 +119,23 @@ def test_a_name_that_leads_to_this_machine_is_not_enough(kernels: Kernels) -> No
 
 def test_a_socket_needs_the_token_and_the_origin(kernels: Kernels) -> None:
     access = kernels.access()
-    request = urllib.request.Request(
-        f"http://{access['address']}/api/kernels", b"{}", {**bearing(kernels), "Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answer:
-        kernel = json.load(answer)["id"]
+    kernel = start(kernels)
     assert connect(kernels, kernel, access["token"], SITE) == 101
     assert connect(kernels, kernel, "wrong", SITE) == 403
     assert connect(kernels, kernel, access["token"], OTHER) == 403
+
+
+def test_a_kernel_that_no_page_is_connected_to_ends_after_a_while() -> None:
+    """As where a tab is closed in a way that its page cannot tell."""
+    kernels = Kernels(SITE, idle=1)
+    try:
+        kernel = f"/api/kernels/{start(kernels)}"
+        limit = time.monotonic() + HANG
+        while ask(kernels, kernel, **bearing(kernels))[0] != 404:
+            assert time.monotonic() < limit
+            time.sleep(0.1)
+    finally:
+        kernels.close()
 
 
 def test_the_token_is_in_no_file_and_no_command(kernels: Kernels) -> None:

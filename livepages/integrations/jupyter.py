@@ -1,7 +1,7 @@
 """``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with whoever started it.
 
-A line of JSON on standard input says for whom: ``token``, ``origin`` and ``folder``. A line on standard output answers
-with the ``port``. The end of standard input, which comes however the process at its other end ends, is the end of the
+A line of JSON on standard input says for whom: ``token``, ``origin`` and ``folder``, and after how many ``idle`` seconds a
+kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of standard input, which comes however the process at its other end ends, is the end of the
 server and of its kernels. Nothing of the user's configuration is read, and the token is written nowhere.
 """
 
@@ -12,7 +12,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-IDLE = 300  # seconds until a kernel ends that no page is connected to
 GRACE = 5  # seconds that kernels have to end
 
 
@@ -29,14 +28,14 @@ def main() -> None:
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "IPYTHONDIR": str(folder / "ipython"),
     }
-    server = _server(given["token"], given["origin"], folder / "work")
+    server = _server(given["token"], given["origin"], folder / "work", given["idle"])
     server.initialize(argv=[])
     server.io_loop.add_callback(_tell, server)  # after the one that begins to listen
     threading.Thread(target=_end_with_input, args=[server], daemon=True).start()
     server.start()
 
 
-def _server(token: str, origin: str, folder: Path) -> Any:
+def _server(token: str, origin: str, folder: Path, idle: int) -> Any:
     """The server, with everything off that running code does not need."""
     from jupyter_server.auth.identity import IdentityProvider
     from jupyter_server.serverapp import ServerApp
@@ -73,7 +72,9 @@ def _server(token: str, origin: str, folder: Path) -> Any:
         terminals_enabled=False,
     )
     config.IdentityProvider.token = token
-    config.MappingKernelManager.update(cull_busy=True, cull_connected=False, cull_idle_timeout=IDLE, cull_interval=30)
+    config.MappingKernelManager.update(
+        cull_busy=True, cull_connected=False, cull_idle_timeout=idle, cull_interval=max(1, idle // 10)
+    )
     return Silent.instance(config=config)
 
 

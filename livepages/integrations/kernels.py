@@ -29,12 +29,14 @@ class Kernels:
     this process, however that ends. All methods may be called in any thread.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, idle: int = 300) -> None:
         """Note for whom it is.
 
         Args:
             url: the address at which the site is served.
+            idle: the seconds until a kernel ends that no page is connected to, as where its tab was closed.
         """
+        self._idle = idle
         parts = urlsplit(url)
         self._host, self._root = parts.netloc, parts.path
         self._origin = f"{parts.scheme}://{parts.netloc}"
@@ -109,7 +111,7 @@ class Kernels:
                 start_new_session=True,  # Ctrl-C in the terminal ends it in order, with this process
             )
             assert self._process.stdin and self._process.stdout
-            given = {"token": token, "origin": self._origin, "folder": self._folder.name}
+            given = {"token": token, "origin": self._origin, "folder": self._folder.name, "idle": self._idle}
             try:
                 self._process.stdin.write(json.dumps(given) + "\n")
                 self._process.stdin.flush()

@@ -143,6 +143,14 @@ PAGES = {
         ```
         """,
 }
+SCALER = """class Scaler:
+    def __init__(self, factor):
+        self.factor = factor
+        self.multiply = jax.jit(jnp.multiply)
+
+    def __call__(self, x):
+        return self.multiply(self.factor, x)
+"""
 CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
@@ -425,11 +433,23 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     expect(verdict).to_contain_text("tax: right")
     expect(verdict.get_by_role("link", name="Next: gcd")).to_be_visible()
     expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
-    run(page, 4)
-    expect(page.get_by_role("button", name="Check Scaler")).to_be_visible()
+    solve(page, 3, "gcd", "def gcd(a, b):\n    return jnp.gcd(a, b)\n")
+    expect(yours(page, 3).get_by_role("link", name="Next: Scaler")).to_be_visible()
     page.reload()
     expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
-    expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
+    expect(page.get_by_role("heading", name="Largest")).to_have_class("live-solved")
+    expect(page.get_by_role("heading", name="Scaler")).not_to_have_class("live-solved")
+    solve(page, 4, "Scaler", SCALER)
+    expect(yours(page, 4).get_by_role("link", name="All exercises")).to_have_attribute("href", re.compile("/practice/practice/$"))
+    expect(page.get_by_role("heading", name="Scaler")).to_have_class("live-solved")
+
+
+def solve(page: Page, number: int, name: str, answer: str) -> None:
+    """Write a right answer in the place of a stub, and have it checked."""
+    run(page, number)
+    code(page, number).fill(answer)
+    page.get_by_role("button", name=f"Check {name}").click()
+    expect(yours(page, number).locator(".live-verdict")).to_contain_text(f"{name}: right")
 
 
 def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
