@@ -319,7 +319,7 @@ if (typeof WorkerGlobalScope !== "undefined") {
   let latest = 0;
   addEventListener("message", async ({ data }) => {
     const turn = ++latest;
-    const answer = await find(data);
-    if (turn === latest) postMessage(answer); // a later query was asked meanwhile
+    const answer = await find(data).catch(reportError); // what does not come is told as what cannot run is: search.js begins anew
+    if (answer && turn === latest) postMessage(answer); // a later query was asked meanwhile
   });
 }

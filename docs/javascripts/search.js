@@ -22,7 +22,8 @@ class Search extends EventTarget {
       this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
       this.#worker.onmessage = ({ data }) => this.#tell({ type: 3, data });
       this.#worker.onerror = () => {
-        this.#worker = undefined; // it did not come, and the next query asks for it again
+        this.#worker?.terminate();
+        this.#worker = undefined; // it did not come, nor what it looks up, and the next query asks for both again
         this.#tell({ type: 3, data: { items: [], note: "The search could not be loaded. Type on to try again." } });
       };
     }

@@ -2,6 +2,7 @@
 
 import _thread
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -41,6 +42,10 @@ def limited(name: str, act: Callable[[], None]) -> None:
         )
         os._exit(1)
 
+    # What a shell starts in the background ignores Ctrl-C, and with it the interruption.
+    ignored = None if callable(handler := signal.getsignal(signal.SIGINT)) else handler
+    if ignored is not None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=watch, daemon=True).start()
     try:
         act()
@@ -50,3 +55,5 @@ def limited(name: str, act: Callable[[], None]) -> None:
         raise Refused(f"still running after {SECONDS:g} seconds: one of its loops may never end") from None
     finally:
         over.set()
+        if ignored is not None:
+            signal.signal(signal.SIGINT, ignored)

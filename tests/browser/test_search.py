@@ -147,6 +147,34 @@ def test_nothing_is_loaded_before_the_first_query(visit: Open) -> None:
     assert sum(request.sizes()["responseBodySize"] for request in asked) <= 900 * 1024
 
 
+@pytest.mark.parametrize("lost", ["find.js", "search_index.json"])
+def test_what_did_not_come_is_asked_for_again_with_the_next_query(lost: str, visit: Open) -> None:
+    seen = visit("basics/vmap/")
+    page = seen.page
+    page.context.route(f"**/{lost}", lambda route: route.abort(), times=1)
+    page.keyboard.press("/")
+    field = page.locator(".md-search__input")
+    expect(field).to_be_focused()
+    field.fill("vmap")
+    expect(page.locator(NOTE)).to_have_text("The search could not be loaded. Type on to try again.")
+    seen.complaints.clear()
+    field.fill("vmap over")
+    expect(sections(page).first).to_be_visible()
+    expect(page.locator(NOTE)).to_be_empty()
+
+
+def test_workers_of_others_are_as_they_were(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    said = page.evaluate(
+        """() => new Promise((done) => {
+          const worker = new Worker(new URL("../../javascripts/find.js", location.href), { type: "module" });
+          worker.onmessage = ({ data }) => done([worker instanceof Worker, data.items.length > 0]);
+          worker.postMessage("vmap");
+        })"""
+    )
+    assert said == [True, True]
+
+
 @pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
 def test_text_that_arrives_without_a_key_is_looked_up(view: View, visit: Open) -> None:
     page = visit("", view).page

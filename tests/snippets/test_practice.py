@@ -210,7 +210,8 @@ def test_verdicts_come_one_by_one_and_the_score_last(capsys: pytest.CaptureFixtu
         examiner.examine(tax, "taxes")
 
 
-ENDLESS = f"""import os
+ENDLESS = f"""import os, signal
+signal.signal(signal.SIGINT, signal.HANDLER)
 os.environ["EXAMINER_SECONDS"] = "1"
 {PATH}
 import jax
@@ -238,8 +239,10 @@ grade(globals(), "tax", "gcd", "orbit")
 """
 
 
-def test_a_loop_that_never_ends_is_stopped_and_named(reader: Reader) -> None:
-    status, out, err = reader.run("endless.py", ENDLESS)
+@pytest.mark.parametrize("handler", ["default_int_handler", "SIG_IGN"])
+def test_a_loop_that_never_ends_is_stopped_and_named(handler: str, reader: Reader) -> None:
+    """Also in what a shell has started in the background, which ignores Ctrl-C."""
+    status, out, err = reader.run("endless.py", ENDLESS.replace("HANDLER", handler))
     assert len(out.splitlines()) == 4, out + err
     *before, first, second = out.splitlines()
     assert before == ["gcd: right", "1 of 1 right"]
