@@ -1,8 +1,9 @@
 """``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with whoever started it.
 
-A line of JSON on standard input says for whom: ``token``, ``origin`` and ``folder``, and after how many ``idle`` seconds a
-kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of standard input, which comes however the process at its other end ends, is the end of the
-server and of its kernels. Nothing of the user's configuration is read, and the token is written nowhere.
+A line of JSON on standard input says for whom: ``token``, ``origin`` and ``folder``; and ``idle``, the seconds after
+which a kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of
+standard input, which comes however the process at its other end ends, is the end of the server and of its kernels.
+Nothing of the user's configuration is read, and the token is written nowhere.
 """
 
 import json
