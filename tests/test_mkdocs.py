@@ -7,6 +7,7 @@ hash seeds, about several processes at once or about signals begin anew, as auth
 import contextlib
 import http.client
 import itertools
+import json
 import os
 import re
 import signal
@@ -406,6 +407,8 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
             break
     assert re.findall('data-live-pending="([^"]*)"', half) == ["docs/two.md:7", "docs/two.md:13", "docs/two.md:17"]
     assert "3 still running" in served.said and "of 4 blocks failed" not in served.said
+    cells = [cell["metadata"].get("live", {}) for cell in json.loads(served.get("/two/live-two.ipynb"))["cells"]]
+    assert [cell.get("unknown", False) for cell in cells if "key" in cell] == [False, True, True, True]
     gate.open()
     whole = served.wait("/two/", "KeyError")
     assert "ZeroDivisionError" in whole and "data-live-pending" not in whole

@@ -95,7 +95,7 @@ def _about(block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
         "key": short_key(block),
         "start": block.start,
         "block": "" if options.source == "none" else place,
-        "unknown": bool(outcome.skipped),
+        "unknown": outcome.pending or bool(outcome.skipped),
         **{name: getattr(options, name) for name in ("fresh", "volatile", "tolerance", "raises", "match")},
     }
     return {name: value for name, value in about.items() if value}
