@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         try:
             self.reply("answered", 200, answer(self.model, json.loads(body)))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             self.reply("refused", 400, str(error))
 
     def reply(self, counted: str, status: int, content: object) -> None:

@@ -40,7 +40,11 @@ def test_what_does_not_fit_is_refused(model: Any, request_: object) -> None:
         serve_model.answer(model, request_)
 
 
-@pytest.mark.parametrize(("body", "status"), [("[[1, 1, 1]]", 200), ("[[1]]", 400), ("{", 400)])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("[[1, 1, 1]]", 200), ("[[1]]", 400), ("{", 400), (f"[[{10**400}, 1, 1]]", 400), ("[" * 200_000, 400)],
+    ids=["fits", "too narrow", "no JSON", "too large a number", "too deep"],
+)
 def test_a_request_is_answered_or_refused_and_counted(
     model: Any, body: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
