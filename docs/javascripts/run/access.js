@@ -13,7 +13,7 @@ export const known = async () => {
   if (!served()) return JSON.parse(sessionStorage.getItem(KEY) ?? "null")?.connected ?? null;
   const answer = await fetch(new URL("live-kernels", root), { method: "POST", cache: "no-store" }).catch(() => null);
   const said = await answer?.json().catch(() => null);
-  if (!said?.token) throw new Off(said?.off ?? "The site is not served any more, or not by one that runs blocks.");
+  if (!said?.token) throw new Off(said?.off ?? "The server of this site has ended, or was started with --no-livereload. Serve the site again to run its blocks.");
   return said;
 };
 
