@@ -434,7 +434,7 @@ def distances(points: jax.Array) -> jax.Array:
 
     The distance between equal points is exactly zero. The gradient of
     the sum of the matrix is finite, including where points are equal,
-    and points far from the origin or close together lose no digits.
+    and points around 10000, or as close as 0.0001, lose no digits.
     """
     return NotImplemented
 
@@ -462,7 +462,7 @@ def weighted_variance(x: jax.Array, weights: jax.Array) -> jax.Array:
     of x.
 
     The weights need not add up to 1. The result is right for numbers
-    far from zero, too.
+    around 10000, too.
     """
     return NotImplemented
 
@@ -494,7 +494,8 @@ def agrees(
 
     f comes from another library, so JAX cannot trace it. It takes a
     NumPy vector and returns a float, computed in float32. A wrong slope
-    is wrong by ten percent or more in some element, or NaN.
+    is wrong by at least ten percent and at least 0.1 in some element, or
+    holds NaN.
     """
     return NotImplemented
 
