@@ -27,7 +27,7 @@ def main(base: str, *pages: str) -> int:
     with sync_playwright() as playwright:
         page = View("light", 1280).open(reader.launch(playwright)).new_page()
         for url in [base + name for name in pages] or found:
-            page.goto(url)
+            page.goto(url, wait_until="domcontentloaded", timeout=LONGEST)
             start = page.get_by_role("button", name="run it here")
             if not start.count():
                 continue
