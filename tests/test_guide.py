@@ -112,6 +112,22 @@ def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None
     assert [name for name, was in before.items() if decided(name) != was] == ["map.md", "one/second.md"]
 
 
+def test_what_a_page_shows_decides_where_the_status_page_leads(site: Site) -> None:
+    """A hidden block that prints nothing is not shown, and what comes after it has another address."""
+    said = site.write("snippets/said.py", "")
+    site.write("docs/one.md", f'# One\n\n```python source="none"\nimport said\n```\n\n{BLOCK}')
+    text = "# Status\n\n<!-- live: status -->\n"
+    file = site.write("docs/status.md", text)
+    shown = []
+    for source in ("", "", "print(1)"):
+        said.write_text(source)
+        build = Build(site.engine)
+        build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+        assert not build.failures
+        shown.append(build.shown_as(file, text))
+    assert shown[0] == shown[1] != shown[2]
+
+
 def test_reading_time_counts_words_and_blocks(site: Site) -> None:
     few = site.read(site.write("docs/few.md", "# A\n\n" + "word " * 400 + "\n\n" + BLOCK))
     assert minutes(few) == 2

@@ -9,7 +9,7 @@ from livepages.course import Course, Guide, history
 from livepages.execute import Attempts, Engine, Failure, Run, count, failures
 from livepages.integrations.kept import digest
 from livepages.records import Records, Seen
-from livepages.render import status
+from livepages.render import anchors, status
 from livepages.source import Inventory, Page, read_inventories
 
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
@@ -139,7 +139,7 @@ class Build:
         if page is None:
             return text, self._names, tuple(self.failures)
         run = self.run_of(page)
-        others = [self.seen(other) for other in self.pages.values()] if status.STATUS in page.text else None
+        others = status.STATUS in page.text and [(self.seen(page), anchors(page, run)) for page, run in self.ran]
         shown = text, self._names, page, run, self.updated(page, run), self.guide.decides(page)
         return *shown, self.engine.project.runtime.words, self.seen(page), others
 
