@@ -155,6 +155,19 @@ def test_what_cannot_be_taken_is_refused_with_its_line(text: str, line: int, wor
     assert words in error.value.message
 
 
+def test_all_faults_of_a_page_are_told_at_once_in_order() -> None:
+    fence = "```"
+    wrong = ("pycon", 'python colour="red"', "python", 'python id="a"', 'python id="a"', "{.python}")
+    text = "---\ntimeout: soon\n---\n" + "".join(f"{fence}{info}\nx = 1\n{fence}\n" for info in wrong)
+    text += f"<!--pytest.mark.skip-->\n{fence}python\nx\n{fence}\n<!--pytest-codeblocks:cont-->\n{fence}python\nx\n{fence}\n"
+    with pytest.raises(PageError) as error:
+        page(text)
+    assert [fault.line for fault in error.value.faults] == [2, 4, 7, 16, 19, 23, 26]
+    told = ("timeout", "pycon", "colour", "id: 'a' is that of the block of line 13", "braces", "skip", "cont")
+    assert all(words in fault.message for words, fault in zip(told, error.value.faults, strict=True))
+    assert str(error.value) == str(error.value.faults[0])
+
+
 def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_bytes(b"one\ntwo\nth\xffree\n")

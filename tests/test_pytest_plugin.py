@@ -96,10 +96,14 @@ def test_blocks_after_a_failed_one_are_skipped_if_it_is_tested_too(run: Run, pro
 
 
 def test_a_page_that_cannot_be_read_fails_with_its_line_and_alone(run: Run, project: Path) -> None:
-    (project / "docs" / "other.md").write_text("# T\n\n```python colour='red'\n```\n")
+    wrong = "# T\n\n```python colour='red'\n```\n\n```python size='1'\n```\n"
+    (project / "docs" / "other.md").write_text(wrong)
     result = run("docs")
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["FAILED docs/other.md::line 3 - docs/other.md:3: unknown option 'colour'*"])
+    result.assert_outcomes(passed=2, failed=2)
+    for line, option in ((3, "colour"), (6, "size")):
+        result.stdout.fnmatch_lines(
+            [f"FAILED docs/other.md::line {line} - docs/other.md:{line}: unknown option '{option}'*"]
+        )
 
 
 def test_a_page_runs_again_when_it_failed_or_has_changed(run: Run, project: Path) -> None:

@@ -33,13 +33,14 @@ class Engine:
         self._said: set[str] = set()
 
     def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
-        """The pages of these files, and a failure for each that cannot be read."""
-        pages, failed = [], []
+        """The pages of these files, and a failure for each fault of those that cannot be read."""
+        pages: list[Page] = []
+        failed: list[Failure] = []
         for path in paths:
             try:
                 pages.append(read_page(path, self.project))
             except PageError as error:
-                failed.append(Failure(error.page, error.line, 0, error.message))
+                failed += (Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults)
         return pages, failed
 
     def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:

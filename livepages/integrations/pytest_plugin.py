@@ -103,7 +103,7 @@ class PageFile(pytest.File):
     """One page."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """An item for each block that runs; for a page that cannot be read, one that says so."""
+        """An item for each block that runs; for a page that cannot be read, one for each fault."""
         project = _project_of(self.path)
         assert project is not None
         try:
@@ -113,7 +113,8 @@ class PageFile(pytest.File):
                 on_line[block.line] += 1
                 yield BlockItem.of(self, project, page, number, on_line[block.line])
         except PageError as error:
-            yield UnreadableItem.of(self, error)
+            for fault in error.faults:
+                yield UnreadableItem.of(self, fault)
 
 
 class UnreadableItem(pytest.Item):

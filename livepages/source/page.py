@@ -28,15 +28,17 @@ from livepages.source.project import Project
 from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
+CONT = r"<!--[-\s]*pytest-codeblocks:\s*cont\b"
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
 
 
 class PageError(Exception):
-    """A page that cannot be read as a program."""
+    """A page that cannot be read as a program: its first fault, and under ``faults`` each of them, the first too."""
 
-    def __init__(self, page: str, line: int, message: str) -> None:
+    def __init__(self, page: str, line: int, message: str, others: tuple["PageError", ...] = ()) -> None:
         super().__init__(f"{page}:{line}: {message}")
         self.page, self.line, self.message = page, line, message
+        self.faults = (self, *others)
 
 
 @dataclass(frozen=True)
@@ -209,33 +211,45 @@ def _page(
     text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str, runtime: Runtime
 ) -> Page:
     lines = tuple(line for line, _ in expanded)
+    faults: list[LineError] = []
     try:
         settings, meta = read_front_matter(front, runtime)
-        blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings))
     except LineError as error:
-        raise PageError(name, error.line, error.message) from None
+        faults.append(error)
+        settings, meta = read_front_matter((), runtime)
+    try:
+        blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings, faults))
+    except LineError as error:
+        faults.append(error)
+    if faults:
+        faults.sort(key=lambda fault: fault.line)
+        first, *others = (PageError(name, fault.line, fault.message) for fault in faults)
+        raise PageError(name, first.line, first.message, tuple(others))
     return Page(path, name, text, lines, blocks, settings, meta)
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
 
 
-def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Settings) -> Iterator[Block]:
+def _blocks(
+    lines: tuple[str, ...], origin: list[int], name: str, settings: Settings, faults: list[LineError]
+) -> Iterator[Block]:
+    """The blocks of a page; what is wrong with one is added to its faults, so that all are told at once."""
     fences = {fence.start: fence for fence in find_fences(lines, origin)}
-    for start, fence in fences.items():
-        _refuse_lookalikes(fence, origin[start])
+    faults += (fault for start, fence in fences.items() for fault in _lookalikes(fence, origin[start]))
     python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
     digest = beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     start = 1
     ids: dict[str, int] = {}
-    for index, raw in enumerate(_extract(lines, origin, fences, python)):
+    for index, raw in enumerate(_extract(lines, origin, fences, python, faults)):
         fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
         try:
             options = parse_options(fence.info)
         except ValueError as error:
-            raise LineError(line, str(error)) from None
+            faults.append(LineError(line, str(error)))
+            continue
         if options.id and ids.setdefault(options.id, line) != line:
-            raise LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}")
+            faults.append(LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}"))
         # A block in a namespace of its own rests on no other, and no other rests on it.
         key = _digest(beginning if options.fresh else digest, raw.code, options.needs) if options.exec else ""
         if key and not options.fresh:
@@ -260,12 +274,17 @@ def _blocks(lines: tuple[str, ...], origin: list[int], name: str, settings: Sett
 
 
 def _extract(
-    lines: tuple[str, ...], origin: list[int], fences: Mapping[int, Fence], python: Mapping[int, Fence]
+    lines: tuple[str, ...],
+    origin: list[int],
+    fences: Mapping[int, Fence],
+    python: Mapping[int, Fence],
+    faults: list[LineError],
 ) -> Iterator[CodeBlock]:
-    """The Python blocks as pytest-codeblocks reads them, marks and all; refuses what would hide one or move it."""
-    for number, text in enumerate(lines):
-        if re.match(r"<!--[-\s]*pytest-codeblocks:\s*cont\b", text.strip()):
-            raise LineError(origin[number], "cont: the blocks of a page share one namespace as it is")
+    """The Python blocks as pytest-codeblocks reads them, marks and all; what would hide one or move it is a fault."""
+    joined = [number for number, text in enumerate(lines) if re.match(CONT, text.strip())]
+    for number in joined:
+        faults.append(LineError(origin[number], "cont: the blocks of a page share one namespace as it is"))
+    lines = tuple("" if number in joined else line for number, line in enumerate(lines))
     try:
         text = plain(lines, list(fences.values()))
         found = [
@@ -274,29 +293,32 @@ def _extract(
     except RuntimeError as error:
         raise LineError(1, str(error)) from None
     if missed := python.keys() - {block.lineno - 1 for block in found}:
-        raise LineError(origin[min(missed)], "an expected output is not Python; fence it as text")
+        faults.append(LineError(origin[min(missed)], "an expected output is not Python; fence it as text"))
     for block in found:
         line = origin[block.lineno - 1]
         if "markdown-exec: hide" in block.code or "`" * 8 in block.code:
-            raise LineError(line, 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"')
+            told = 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
+            faults.append(LineError(line, told))
         for mark in block.marks:
             try:
                 ast.parse(mark, mode="eval")
             except (SyntaxError, ValueError) as error:
-                raise LineError(line, f"mark {mark}: {error}") from None
+                faults.append(LineError(line, f"mark {mark}: {error}"))
         if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
-            raise LineError(line, 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif')
+            told = 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif'
+            faults.append(LineError(line, told))
         yield block
 
 
-def _refuse_lookalikes(fence: Fence, line: int) -> None:
+def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:
+    """What keeps a fence from being read as the author means it."""
     language, info = fence.language, fence.info
     if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
-        raise LineError(line, f"write the fence as ```python, not ```{info}")
-    if "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
-        raise LineError(line, 'write options on the fence as name="value", without braces')
-    if language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
-        raise LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
+        yield LineError(line, f"write the fence as ```python, not ```{info}")
+    elif "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
+        yield LineError(line, 'write options on the fence as name="value", without braces')
+    elif language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
+        yield LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
 
 
 def _digest(*parts: str) -> str:
