@@ -141,7 +141,7 @@ def test_a_site_is_built_from_the_configuration_that_mkdocs_is_given(
     names = ["index", "one", "three", "two", "random"]
     assert forms == {f"{s}{n}.md" for s, n in zip(stems, names, strict=True)} | {
         f"{s}live-{n}.{ending}" for s, n in zip(stems, names, strict=True) for ending in ("py", "ipynb")
-    }
+    } | {"live-kernel.py"}
     html = (built / "deep/one.html").read_text()
     for form in ("live-one.py", "live-one.ipynb", "one.md"):
         assert f'href="{form}"' in html
