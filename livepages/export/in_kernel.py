@@ -20,7 +20,7 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.export.download`)
@@ -55,7 +55,7 @@ class Beside:
         shell.config.InlineBackend.figure_formats = {"svg"}
         self._shell, self._runtime, self._differ, self._commit = shell, runtime, differ, commit
         self._own = {*shell.user_ns}  # names that are no page's
-        self._kept: dict[str, Any] = {}
+        self._shared = shell.user_module, shell.user_ns
         self._settings = ExitStack()
         self._began, self._counted = 0.0, runtime.counts()
         self._last: dict[str, Any] = {}
@@ -109,20 +109,22 @@ class Beside:
         self._own = {*self._shell.user_ns}
 
     def alone(self) -> None:
-        """Let the next cell find nothing of the others: names, and settings that it may change."""
-        names = self._shell.user_ns
-        self._kept = {name: value for name, value in names.items() if name not in self._own and name[0] != "_"}
-        for name in self._kept:
-            del names[name]
+        """Let the next cell find nothing of the others: names, and settings that it may change.
+
+        Its own names stay where it looks for them, as what it has registered somewhere is called later.
+        """
+        shell, module = self._shell, ModuleType("__main__")
+        names = shell.user_ns.items()
+        module.__dict__.update({name: value for name, value in names if name in self._own or name[0] == "_"})
+        self._shared = shell.user_module, shell.user_ns
+        shell.user_module, shell.user_ns = module, module.__dict__
+        sys.modules["__main__"] = module
         self._settings.enter_context(self._runtime.settings_kept())
 
     def together(self) -> None:
         """Put back what `alone` has put aside."""
-        names = self._shell.user_ns
-        for name in [name for name in names if name not in self._own and name[0] != "_"]:
-            del names[name]
-        names.update(self._kept)
-        self._kept = {}
+        self._shell.user_module, self._shell.user_ns = self._shared
+        sys.modules["__main__"] = self._shared[0]
         self._settings.close()
 
     def told(self, given: str) -> Said:

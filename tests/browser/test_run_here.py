@@ -81,6 +81,10 @@ PAGES = {
         ## Fresh
 
         ```python fresh="on"
+        from jax import monitoring
+
+        seen = []  # what it registers is called by blocks that come after it
+        monitoring.register_event_duration_secs_listener(lambda *_, **__: seen.append(1))
         print("hidden" in globals())
         ```
 
@@ -97,6 +101,7 @@ PAGES = {
         ```python volatile="on"
         import time
 
+        jax.jit(lambda: 2)()
         print(time.time())
         ```
         """,
