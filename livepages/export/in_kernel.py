@@ -7,6 +7,7 @@ expression holds no more.
 
 import ast
 import base64
+import builtins
 import datetime
 import importlib.metadata
 import io
@@ -85,6 +86,7 @@ class Beside:
         return ast.increment_lineno(tree, self._start - 1) if self._start else tree
 
     def _begins(self, info: Any) -> None:
+        builtins.input = _line  # for each cell, the kernel puts its own there, which asks a person
         self._counted, self._began = self._runtime.counts(), time.perf_counter()
 
     def _ends(self, result: Any) -> None:
@@ -223,6 +225,14 @@ class Beside:
             files.writestr(f"records/{name}.yml", _dump(host))
             files.writestr(f"records/{name}/{asked['page']}.yml", _dump(page))
         return Said(json.dumps({"name": name, "zip": base64.b64encode(archive.getvalue()).decode()}))
+
+
+def _line(prompt: object = "") -> str:
+    """What `input` gives where nobody is asked: the next line of what a program has put in the place of its input."""
+    print(prompt, end="", flush=True)
+    if not (line := sys.stdin.readline()):
+        raise EOFError("EOF when reading a line")
+    return line.removesuffix("\n")
 
 
 def _told(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> Any:

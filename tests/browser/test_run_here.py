@@ -85,7 +85,10 @@ PAGES = {
 
         seen = []  # what it registers is called by blocks that come after it
         monitoring.register_event_duration_secs_listener(lambda *_, **__: seen.append(1))
-        print("hidden" in globals())
+        import io, sys
+        sys.stdin = io.StringIO("a line\\n")
+        print("hidden" in globals(), input("> "))
+        sys.stdin = sys.__stdin__
         ```
 
         ## Figure
@@ -395,7 +398,7 @@ def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visi
     page.get_by_role("button", name="run it here").click()
     bar = page.get_by_role("region", name="Run it here")
     expect(bar).to_contain_text("All ran: 7 of 7 blocks gave what is published.")
-    expect(yours(page, 4).locator(".live-stdout")).to_have_text("False")
+    expect(yours(page, 4).locator(".live-stdout")).to_have_text("> False a line")
     expect(yours(page, 6)).to_contain_text("It ended as published")
     with page.expect_download() as loading:
         bar.get_by_role("button", name="Download this host's record").click()
