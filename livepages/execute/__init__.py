@@ -7,7 +7,7 @@ from livepages.execute import distributions
 from livepages.execute.attempts import Attempts
 from livepages.execute.engine import Engine, engine_digest
 from livepages.execute.outcome import Failure, Run, count, failures, judge
-from livepages.execute.processes import WorkerError
+from livepages.execute.processes import FIXED, WorkerError
 from livepages.execute.runner import Runner
 from livepages.execute.shortened import shortened
 from livepages.worker import ERR, OUT, Outcome, Raised
@@ -16,6 +16,7 @@ __all__ = [
     "Attempts",
     "ERR",
     "Engine",
+    "FIXED",
     "Failure",
     "OUT",
     "Outcome",

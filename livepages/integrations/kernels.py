@@ -2,6 +2,7 @@
 
 import ipaddress
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
+
+from livepages.execute import FIXED
 
 Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 NAME = "live-kernels"  # below the root of the served site
@@ -108,6 +111,7 @@ class Kernels:
                 stdout=subprocess.PIPE,
                 stderr=said,
                 text=True,
+                env={**os.environ, **FIXED},
                 start_new_session=True,  # Ctrl-C in the terminal ends it in order, with this process
             )
             assert self._process.stdin and self._process.stdout

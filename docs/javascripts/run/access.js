@@ -83,9 +83,10 @@ const line = ({ token, port }, install, tool, device) => {
     `--ServerApp.allow_origin=${location.origin}`,
     "--MappingKernelManager.cull_idle_timeout=300 --MappingKernelManager.cull_interval=30 --MappingKernelManager.cull_busy=True",
   ].join(" ");
-  const variable = windows ? `$env:JUPYTER_TOKEN="${token}"; ` : `JUPYTER_TOKEN=${token} `;
-  if (tool === "uv") return `${variable}uv run --no-project ${quoted.map((name) => `--with ${name}`).join(" ")} ${server}`;
+  const set = { JUPYTER_TOKEN: token, PYTHONHASHSEED: "0" }; // the second: sets print in the page's order
+  const variables = Object.entries(set).map(([name, value]) => (windows ? `$env:${name}="${value}"; ` : `${name}=${value} `)).join("");
+  if (tool === "uv") return `${variables}uv run --no-project ${quoted.map((name) => `--with ${name}`).join(" ")} ${server}`;
   const bin = windows ? "live-jax\\Scripts\\" : "live-jax/bin/";
   const made = [`python -m venv live-jax`, `${bin}python -m pip install ${quoted.join(" ")}`];
-  return windows ? [...made, variable + bin + server].join("; ") : [...made, variable + bin + server].join(" && ");
+  return windows ? [...made, variables + bin + server].join("; ") : [...made, variables + bin + server].join(" && ");
 };
