@@ -1,10 +1,10 @@
 """Judges answers to the exercises by what they do, and says in words what is wrong with a wrong one."""
 
-from examiner import build, compile, debug, express, scale
+from examiner import basics, debug, scale, speed, train
 from examiner.tools import Refused
 from examiner.verdict import examine, grade
 from examiner.watch import watch
 
-__all__ = ["Refused", "build", "compile", "debug", "examine", "express", "grade", "scale", "watch"]
+__all__ = ["Refused", "basics", "debug", "examine", "grade", "scale", "speed", "train", "watch"]
 
 Refused.__module__ = __name__  # as readers see it

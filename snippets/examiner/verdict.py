@@ -30,7 +30,7 @@ class Exercise:
 
 
 CHECKS: dict[str, Exercise] = {}  # by name
-PARTS = ("express", "compile", "debug", "scale", "build")
+PARTS = ("basics", "speed", "debug", "scale", "train")
 silent = False  # while a file is examined from outside, its own call of `grade` does nothing
 
 
@@ -88,7 +88,7 @@ def grade(answers: Mapping[str, Any], *names: str, part: str = "") -> int:
     Args:
         answers: the answers by name, such as `globals()`.
         names: the exercises to grade; without any, all of them.
-        part: grade one part only, for example "express".
+        part: grade one part only, for example "basics".
     """
     if silent:
         return 0

@@ -20,11 +20,11 @@ from examiner.limit import limited
 from examiner.tools import NotWritten, Refused
 
 PAGES = {
-    "express": "Practice: the basics",
-    "compile": "Practice: speed",
+    "basics": "Practice: the basics",
+    "speed": "Practice: speed",
     "debug": "Practice: debugging",
     "scale": "Practice: several devices",
-    "build": "Practice: training",
+    "train": "Practice: training",
 }
 HEAD = '''\
 """Your answers. Save the file, and the watcher examines the exercise that you are at."""

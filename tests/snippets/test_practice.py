@@ -25,7 +25,6 @@ from tests.conftest import Reader, share
 
 PROJECT = find_project(Path(__file__))
 FOLDER = PROJECT.docs / "practice"
-PAGE_OF = {"express": "basics", "compile": "speed", "build": "train"}  # where the page has another name than its part
 PATH = f"import sys\nsys.path[:0] = [{str(PROJECT.root)!r}, {str(PROJECT.snippets)!r}]\n"
 
 
@@ -38,7 +37,7 @@ def engine() -> Iterator[Engine]:
 
 def downloaded(engine: Engine, name: str) -> str:
     """The script of a page, as readers get it."""
-    (page,), _ = engine.read([FOLDER / f"{PAGE_OF.get(name, name)}.md"])
+    (page,), _ = engine.read([FOLDER / f"{name}.md"])
     run = (engine.kept([page]) or engine.run([page]))[page.path]
     return programs(page, run, PROJECT, "", str)["script"]
 
@@ -51,9 +50,8 @@ def script(engine: Engine) -> str:
 
 @pytest.fixture(scope="module")
 def pages(engine: Engine) -> dict[str, Page]:
-    found, _ = engine.read([FOLDER / f"{PAGE_OF.get(part, part)}.md" for part in PARTS])
-    parts = {stem: part for part, stem in PAGE_OF.items()}
-    return {parts.get(page.path.stem, page.path.stem): page for page in found}
+    found, _ = engine.read([FOLDER / f"{part}.md" for part in PARTS])
+    return {page.path.stem: page for page in found}
 
 
 def answers(pages: dict[str, Page], kind: str) -> dict[str, list[str]]:
@@ -114,7 +112,7 @@ def test_pages_say_how_many_exercises_they_have(engine: Engine, pages: dict[str,
         count, title = words[len(stubs(page))], page.title.removeprefix("Practice: ")
         assert f"\n{count.capitalize()} exercises on" in page.body and f" {count} " in page.description
         assert f'"{title.capitalize()}: {count} exercises"' in everything.body
-        assert page.title == PAGES[part] and f"[{page.title}]({PAGE_OF.get(part, part)}.md)" in everything.body
+        assert page.title == PAGES[part] and f"[{page.title}]({part}.md)" in everything.body
 
 
 def test_solutions_bind_names_of_their_own(pages: dict[str, Page]) -> None:
@@ -281,7 +279,7 @@ def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str,
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
     command = [sys.executable, "-m", "examiner", str(file), "--from", "Ball"]
-    shown = stubs(pages["express"]) | stubs(pages["compile"])
+    shown = stubs(pages["basics"]) | stubs(pages["speed"])
     right = {name: codes[0] for name, codes in answers(pages, "solution").items()}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watcher:
         try:
