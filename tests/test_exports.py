@@ -20,7 +20,7 @@ from livepages.export import publish
 from livepages.export.download import indented
 from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
 from livepages.export.html_form import as_markdown
-from livepages.export.pieces import apart, pieces, summary
+from livepages.export.pieces import Prose, apart, pieces, summary
 from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
 
@@ -90,6 +90,53 @@ def test_what_a_page_shows_its_script_prints_and_its_notebook_holds(book: Book, 
     assert "# %% not shown on the page\nassert x == 1" in forms["live-page.py"]
     assert '"source_hidden": true' in forms["live-page.ipynb"]
     compile(forms["live-page.py"], "live-page.py", "exec")
+
+
+FOLDS = """
+# Page
+
+Try it.
+
+??? tip "Hint: `jit` & more"
+    Compile it.
+
+??? success "Solution"
+    ```python
+    print(1)
+    ```
+
+    Then try this:
+
+    ```python
+    print(2)
+    ```
+
+???+ note "Open"
+    Read it.
+
+```python
+print(3)
+```
+"""
+
+
+def test_a_notebook_folds_what_the_page_folds(book: Book) -> None:
+    forms = book.forms(FOLDS.lstrip())
+    cells = nbformat.reads(forms["live-page.ipynb"], as_version=4).cells
+    assert [cell.source for cell in cells if cell.cell_type == "markdown"] == [
+        "# Page\n\nTry it.",
+        "<details><summary>Hint: <code>jit</code> &amp; more</summary>\n\nCompile it.\n\n</details>",
+        "**Solution**",
+        "<details><summary>Solution</summary>\n\nThen try this:\n\n</details>",
+        "**Open**\n\nRead it.",
+    ]
+    folded = {"source_hidden": True, "outputs_hidden": True}
+    codes = [cell for cell in cells if cell.cell_type == "code" and cell.source.startswith("print")]
+    assert [cell.metadata.get("jupyter") for cell in codes] == [folded, folded, None]
+    prose = ["# Page", "Try it.", "**Hint: `jit` & more**", "Compile it.", "**Solution**", "Then try this:", "Read it."]
+    for form in ("live-page.py", "index.md"):
+        places = [forms[form].index(text) for text in prose]
+        assert places == sorted(places)
 
 
 def test_blocks_of_one_include_hold_each_their_own_output(book: Book) -> None:
@@ -392,8 +439,8 @@ def test_markdown_holds_no_html_of_blocks(book: Book) -> None:
 
 def test_cells_do_not_go_on_in_a_list(book: Book) -> None:
     page = book.site.read(book.site.write("docs/part/page.md", TEXT))
-    texts = [cell for cell in apart(pieces(page, lambda file: file.name)) if isinstance(cell, str)]
-    assert texts[2] == "goes on."
+    texts = [cell.text for cell in apart(pieces(page, lambda file: file.name)) if isinstance(cell, Prose)]
+    assert texts[2:4] == ["**Solution**", "goes on."]
     assert summary(page) == "A *first* paragraph with a link, in two lines."
 
 

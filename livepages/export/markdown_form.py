@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from livepages.execute import Outcome, Run, shortened
 from livepages.export.html_form import as_markdown
-from livepages.export.pieces import Code, fenced
+from livepages.export.pieces import Code, Prose, fenced
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
 
-def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[str | Code]) -> str:
+def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code]) -> str:
     """The text of the Markdown file.
 
     Args:
@@ -21,8 +21,8 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[str | Code]) -
     outcomes = run.by_block(page)
     parts = []
     for piece in found:
-        if isinstance(piece, str):
-            parts.append(piece.strip("\n"))
+        if isinstance(piece, Prose):
+            parts.append(piece.text.strip("\n"))
             continue
         for part in _shown(piece.block, outcomes.get(piece.block.index)):
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))

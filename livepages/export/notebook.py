@@ -1,9 +1,10 @@
-"""A page as a Jupyter notebook that holds the outputs which the page shows.
+"""A page as a Jupyter notebook that holds the outputs which the page shows. What the page folds is folded there, too.
 
 It is also what a page runs for a reader: under ``live``, in the metadata, it says of each cell which block of the page
 it is and what that must give.
 """
 
+import html
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from livepages.execute import ERR, Outcome, shortened
 from livepages.export.download import Download
-from livepages.export.pieces import fenced
+from livepages.export.pieces import Code, Prose, fenced
 from livepages.records import short_key
 from livepages.render import anchors
 from livepages.source import Block
@@ -21,7 +22,7 @@ from livepages.source import Block
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
-def notebook(download: Download, cells: Iterable[str | Block]) -> str:
+def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
     """The text of the notebook file.
 
     Args:
@@ -35,16 +36,22 @@ def notebook(download: Download, cells: Iterable[str | Block]) -> str:
         head += ["# To install the same, take the mark from the next line:", f"# %pip {download.install}"]
     made = [new_code_cell("\n".join(head) + (f"\n\n{download.setup}" if download.setup else ""))]
     for cell in cells:
-        if isinstance(cell, str):
-            made.append(new_markdown_cell(cell))
-        elif not cell.runs:
-            made.append(new_markdown_cell(f"Not run: {cell.options.why}\n\n{fenced(cell.code, 'python')}"))
-        else:
-            if carried := download.carried(cell):
-                made.append(
-                    new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}, "live": {"prepares": True}})
-                )
-            made.append(_code_cell(download, cell, shortened(outcomes[cell.index]), places[cell.index]))
+        if isinstance(cell, Prose):
+            made.append(new_markdown_cell(_folded(cell.inside, cell.fold)))
+            continue
+        block = cell.block
+        if not block.runs:
+            text = f"Not run: {block.options.why}\n\n{fenced(block.code, 'python')}"
+            made.append(new_markdown_cell(_folded(text, cell.fold)))
+            continue
+        if carried := download.carried(block):
+            made.append(
+                new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}, "live": {"prepares": True}})
+            )
+        code = _code_cell(download, block, shortened(outcomes[block.index]), places[block.index])
+        if cell.fold:
+            code["metadata"]["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
+        made.append(code)
     if made[0]["source"] and download.page.program:
         made[0]["metadata"]["live"] = {"prepares": True}
     for number, cell_ in enumerate(made):
@@ -86,6 +93,14 @@ def _code_cell(download: Download, block: Block, outcome: Outcome, place: str) -
         for svg in outcome.figures
     ]
     return new_code_cell(download.guarded(block, block.code.rstrip("\n")), outputs=outputs, metadata=metadata)
+
+
+def _folded(text: str, title: str) -> str:
+    """Markdown that is shown when its title is clicked, if it has one; the title alone where nothing is to be shown."""
+    if not title or not text:
+        return text or f"**{title}**"
+    shown = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(title, quote=False))
+    return f"<details><summary>{shown}</summary>\n\n{text}\n\n</details>"
 
 
 def _about(block: Block, outcome: Outcome, place: str) -> dict[str, Any]:

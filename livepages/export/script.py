@@ -5,10 +5,11 @@ from collections.abc import Iterable
 
 from livepages.export.download import Download, indented
 from livepages.export.for_readers import MustRaise, show_figures, source
+from livepages.export.pieces import Code, Prose
 from livepages.source import Block
 
 
-def script(download: Download, cells: Iterable[str | Block]) -> str:
+def script(download: Download, cells: Iterable[Prose | Code]) -> str:
     """The text of the script.
 
     Args:
@@ -18,17 +19,19 @@ def script(download: Download, cells: Iterable[str | Block]) -> str:
     futures: set[str] = set()
     parts: list[str] = []
     for cell in cells:
-        if isinstance(cell, str):
-            parts.append(f"# %% [markdown]\n{_comment(cell)}")
-        elif not cell.runs:
-            parts.append(f"# %% not run: {cell.options.why}\n{_comment(cell.code)}")
-        else:
-            title = cell.options.title or ("" if cell.options.source != "none" else "not shown on the page")
-            code, names = _without_futures(cell.code.rstrip("\n"))
-            futures |= names
-            if carried := download.carried(cell):
-                parts.append(f"# %% files that come with the page\n{carried}")
-            parts.append(f"# %% {title}".rstrip() + f"\n{_runnable(download, cell, code)}")
+        if isinstance(cell, Prose):
+            parts.append(f"# %% [markdown]\n{_comment(cell.text)}")
+            continue
+        block = cell.block
+        if not block.runs:
+            parts.append(f"# %% not run: {block.options.why}\n{_comment(block.code)}")
+            continue
+        title = block.options.title or ("" if block.options.source != "none" else "not shown on the page")
+        code, names = _without_futures(block.code.rstrip("\n"))
+        futures |= names
+        if carried := download.carried(block):
+            parts.append(f"# %% files that come with the page\n{carried}")
+        parts.append(f"# %% {title}".rstrip() + f"\n{_runnable(download, block, code)}")
     blocks = download.page.program
     helpers = [download.setup]
     if any(block.options.raises for block in blocks):
