@@ -31,6 +31,7 @@ HEAD = '''\
 
 import jax
 
+jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_num_cpu_devices", 8)
 '''
 

@@ -465,6 +465,12 @@ def _(a, x, steps):  # makes the largest element positive
     return jax.lax.fori_loop(0, steps, step, x)
 
 
+@wrong("dominant", "0 steps: gave")
+def _(a, x, steps):  # overflows, or shrinks to zero
+    y = jax.lax.fori_loop(0, steps, lambda _, x: 0.1 * a @ x, x)
+    return y / jnp.linalg.norm(y)
+
+
 # --- orbit ---------------------------------------------------------------------------------------------------------
 
 
@@ -660,6 +666,14 @@ def _(coefficients, x):
 def _(coefficients, x):
     powers = jnp.arange(len(coefficients))[::-1]
     return jax.lax.map(lambda one: jnp.sum(coefficients * one**powers), x)
+
+
+polyval_scans = jax.__version__ == "0.10.2"  # a Python loop in 0.12.0.1
+
+
+@(right("horner") if polyval_scans else wrong("horner", "program grows with the number of coefficients"))
+def _(coefficients, x):
+    return jnp.polyval(coefficients, x)
 
 
 # --- first_above ---------------------------------------------------------------------------------------------------
@@ -1130,6 +1144,12 @@ def _(buffer, i, value):
 @partial(jax.jit, donate_argnums=0)
 def _(buffer, i, value):
     return buffer + value * jax.nn.one_hot(i, buffer.size)
+
+
+@wrong("push", "gave dtype int32")
+@partial(jax.jit, donate_argnames="buffer")
+def _(buffer, i, value):  # in the old memory, which is as large
+    return buffer.astype(int).at[i].set(jnp.int32(value))
 
 
 # --- energy --------------------------------------------------------------------------------------------------------
