@@ -27,7 +27,10 @@ DEVICES = 8
 
 def _mesh() -> Mesh:
     if jax.device_count() < DEVICES:
-        raise Refused(f"this needs {DEVICES} devices; before JAX starts, set jax_num_cpu_devices to {DEVICES}")
+        raise Refused(
+            f"this needs {DEVICES} devices; before anything uses one, set jax_platforms to cpu and "
+            f"jax_num_cpu_devices to {DEVICES}"
+        )
     return Mesh(np.array(jax.devices()[:DEVICES]), ("d",))
 
 
