@@ -1,4 +1,4 @@
-"""The lists of all questions and of all errors are whole and in order."""
+"""The lists of all questions and of all errors are whole and in order; no page shows a log."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 from livepages.source import find_project
 
-DOCS = find_project(Path(__file__)).docs
+PROJECT = find_project(Path(__file__))
+DOCS, RECORDS = PROJECT.docs, PROJECT.records
 HEADING = re.compile(r"^## (.+?) \{ ?#([\w-]+) ?\}$", re.MULTILINE)
 
 
@@ -21,3 +22,9 @@ def test_every_section_is_listed_once(page: str, listed: str) -> None:
             continue
         rows = [f"- [{title}]({file.name}#{anchor})" for title, anchor in HEADING.findall(file.read_text())]
         assert rows and "\n".join(rows) in text, f"{page}: wants these rows below {file.name}:\n" + "\n".join(rows)
+
+
+def test_no_page_shows_what_the_compiler_logs() -> None:
+    line = re.compile(r"^ *[EFIW]\d{4} \d\d:\d\d:\d\d\.\d", re.MULTILINE)  # with the time of day and a process's number
+    shown = [str(file) for file in RECORDS.rglob("*.yml") if line.search(file.read_text(encoding="utf-8"))]
+    assert not shown, "hide these lines where the page asks for them, or redirect descriptor 2: " + ", ".join(shown)
