@@ -138,12 +138,21 @@ def test_a_kernel_that_no_page_is_connected_to_ends_after_a_while() -> None:
         kernels.close()
 
 
-def test_the_token_is_in_no_file_and_no_command(kernels: Kernels) -> None:
-    token = kernels.access()["token"]
-    assert kernels._folder and kernels._process
-    files = [file for file in Path(kernels._folder.name).rglob("*") if file.is_file()]
-    assert not [file for file in files if token.encode() in file.read_bytes()]
-    assert token not in " ".join(map(str, kernels._process.args if isinstance(kernels._process.args, list) else []))
+def test_the_token_is_in_no_file_and_no_command_and_no_file_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    kernels = Kernels(SITE)
+    try:
+        token = kernels.access()["token"]
+        assert connect(kernels, start(kernels), token, SITE) == 101  # once the kernel has answered
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+        assert files and not [file for file in files if token.encode() in file.read_bytes()]
+        assert kernels._process and isinstance(kernels._process.args, list)
+        assert token not in " ".join(map(str, kernels._process.args))
+    finally:
+        kernels.close()
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_page_of_the_site_learns_how_to_reach_it(kernels: Kernels) -> None:

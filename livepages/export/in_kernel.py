@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Mapping
@@ -25,8 +26,14 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.export.download`)
-# What a kernel says in another way than the page's process: where a syntax error is, and colors.
-KERNELS = ((re.compile(r"\(\S+, line \d+\)"), ""), (re.compile(r"\\x1b\[[\d;]*m"), ""))
+# What a kernel says in another way than the page's process: where a syntax error is, colors, and the line of a program
+# whose guards stand in the code of the notebook, but not in the page.
+KERNELS = (
+    (re.compile(r"\(\S+, line \d+\)"), ""),
+    (re.compile(r"\\x1b\[[\d;]*m"), ""),
+    (re.compile(r"(?<=\.py):\d+"), ""),
+)
+COLORS = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR")  # variables that make programs print them; the kernel sets them
 
 
 class Said(str):
@@ -50,9 +57,17 @@ class Beside:
         """
         for name, value in runtime.process_environment.items():
             os.environ.setdefault(name, value)
-        runtime.preload()
-        # Libraries look for it here, and print colors or HTML where they find it; cells have one of their own.
+        for name in COLORS:
+            os.environ.pop(name, None)
+        # What a page writes is gone with its kernel, and nothing is read that lies where the server was started.
+        self._folder = tempfile.TemporaryDirectory(prefix="live-page-", ignore_cleanup_errors=True)
+        os.chdir(self._folder.name)
+        # Libraries look for it here when they are imported, and print colors or HTML where they find it; cells have one
+        # of their own. It is back when this cell ends, as IPython then takes it away.
+        found = vars(builtins).pop("get_ipython", None)
         shell.builtin_trap.auto_builtins.pop("get_ipython", None)
+        runtime.preload()
+        vars(builtins)["get_ipython"] = found
         shell.config.InlineBackend.figure_formats = {"svg"}
         self._shell, self._runtime, self._differ, self._commit = shell, runtime, differ, commit
         self._own = {*shell.user_ns}  # names that are no page's

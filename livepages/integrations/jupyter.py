@@ -1,14 +1,17 @@
 """``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with whoever started it.
 
-A line of JSON on standard input says for whom: ``token``, ``origin`` and ``folder``; and ``idle``, the seconds after
-which a kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of
-standard input, which comes however the process at its other end ends, is the end of the server and of its kernels.
+A line of JSON on standard input says for whom: ``token`` and ``origin``; and ``idle``, the seconds after which a
+kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of standard
+input, which comes however the process at its other end ends, is the end of the server, its kernels and its files.
 Nothing of the user's configuration is read, and the token is written nowhere.
 """
 
+import atexit
 import json
 import os
+import shutil
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,9 +21,10 @@ GRACE = 5  # seconds that kernels have to end
 
 def main() -> None:
     """Serve until standard input ends."""
+    folder = Path(tempfile.mkdtemp(prefix="live-kernels-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # before what libraries register, and so done after it
     given = json.loads(sys.stdin.readline())
-    folder = Path(given["folder"])
-    for name in ("runtime", "config", "data", "ipython", "work"):
+    for name in ("runtime", "config", "data", "ipython", "temporary"):
         (folder / name).mkdir()
     os.environ |= {
         "JUPYTER_NO_CONFIG": "1",
@@ -28,15 +32,17 @@ def main() -> None:
         "JUPYTER_CONFIG_DIR": str(folder / "config"),
         "JUPYTER_DATA_DIR": str(folder / "data"),
         "IPYTHONDIR": str(folder / "ipython"),
+        "TMPDIR": str(folder / "temporary"),
     }
-    server = _server(given["token"], given["origin"], folder / "work", given["idle"])
+    tempfile.tempdir = None  # so that it looks at the variable again
+    server = _server(given["token"], given["origin"], given["idle"])
     server.initialize(argv=[])
     server.io_loop.add_callback(_tell, server)  # after the one that begins to listen
     threading.Thread(target=_end_with_input, args=[server], daemon=True).start()
     server.start()
 
 
-def _server(token: str, origin: str, folder: Path, idle: int) -> Any:
+def _server(token: str, origin: str, idle: int) -> Any:
     """The server, with everything off that running code does not need."""
     from jupyter_server.auth.identity import IdentityProvider
     from jupyter_server.serverapp import ServerApp
@@ -69,7 +75,6 @@ def _server(token: str, origin: str, folder: Path, idle: int) -> Any:
         jpserver_extensions={},
         log_level="ERROR",
         open_browser=False,
-        root_dir=str(folder),
         terminals_enabled=False,
     )
     config.IdentityProvider.token = token

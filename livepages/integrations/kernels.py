@@ -46,7 +46,6 @@ class Kernels:
         self._lock = threading.Lock()
         self._access: dict[str, str] | None = None
         self._process: subprocess.Popen[str] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self.off = (
             ""
             if _is_loopback(parts.hostname or "")
@@ -103,7 +102,6 @@ class Kernels:
         if missing := [name.replace("_", "-") for name in NEEDED if not find_spec(name)]:
             raise KernelsError(f"To run blocks, install {' and '.join(missing)}, and serve the site again.")
         token = secrets.token_urlsafe(32)
-        self._folder = tempfile.TemporaryDirectory(prefix="live-kernels-", ignore_cleanup_errors=True)
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "livepages.integrations.jupyter"],
@@ -115,7 +113,7 @@ class Kernels:
                 start_new_session=True,  # Ctrl-C in the terminal ends it in order, with this process
             )
             assert self._process.stdin and self._process.stdout
-            given = {"token": token, "origin": self._origin, "folder": self._folder.name, "idle": self._idle}
+            given = {"token": token, "origin": self._origin, "idle": self._idle}
             try:
                 self._process.stdin.write(json.dumps(given) + "\n")
                 self._process.stdin.flush()
@@ -134,9 +132,7 @@ class Kernels:
                 self._process.stdin.close()
             self._process.wait()
             self._process.stdout.close()
-        if self._folder:
-            self._folder.cleanup()
-        self._process = self._folder = self._access = None
+        self._process = self._access = None
 
 
 def _is_loopback(host: str) -> bool:

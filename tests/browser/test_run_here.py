@@ -107,6 +107,15 @@ PAGES = {
         jax.jit(lambda: 2)()
         print(time.time())
         ```
+
+        ## Alone in its folder, without colors
+
+        ```python
+        from pathlib import Path
+
+        print(*Path().iterdir(), Path("written.txt").write_text("gone with the page"))
+        print("\\x1b" in f"{jax.make_jaxpr(jnp.sin)(1.0)}")
+        ```
         """,
     "basics/eight.md": """
         ---
@@ -300,7 +309,7 @@ def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable
     page = visit.page
     page.get_by_role("button", name="Run block 1", exact=True).wait_for(state="attached")
     assert not [url for request in visit.requests if "/run" in (url := request.url) or "kernel" in url]
-    assert page.get_by_role("button", name="Run block").count() == 6
+    assert page.get_by_role("button", name="Run block").count() == 7
     run(page, 2)
     expect(code(page, 2)).to_be_focused()
     expect(yours(page, 2)).to_contain_text("Equal to the published output.")
@@ -397,7 +406,7 @@ def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visi
     page = open_().page
     page.get_by_role("button", name="run it here").click()
     bar = page.get_by_role("region", name="Run it here")
-    expect(bar).to_contain_text("All ran: 7 of 7 blocks gave what is published.")
+    expect(bar).to_contain_text("All ran: 8 of 8 blocks gave what is published.")
     expect(yours(page, 4).locator(".live-stdout")).to_have_text(re.compile(r"^> False a line \{"))
     expect(yours(page, 6)).to_contain_text("It ended as published")
     with page.expect_download() as loading:
@@ -410,10 +419,10 @@ def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visi
         records = Records(project)
         assert not records.problems([read])
         seen = records.seen(read)
-        assert [seen[block.index][0].entry.outcome for block in read.program] == ["ran"] * 3 + ["raised"] + ["ran"] * 3
+        assert [seen[block.index][0].entry.outcome for block in read.program] == ["ran"] * 3 + ["raised"] + ["ran"] * 4
         assert seen[2][0].entry.stdout == "[ 0.  5. 10.]" and seen[2][0].device == "cpu"
         assert seen[4][0].entry.error.startswith("TypeError: ")
-        assert [len(found) for found in seen.values()] == [1] * 7
+        assert [len(found) for found in seen.values()] == [1] * 8
     finally:
         shutil.rmtree(served.root / "records")
 
