@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from livepages.export.in_kernel import KERNELS
 from livepages.records import differ
 from livepages.records.differences import NUMBERS, TOLERANCE, WHOLE_NUMBERS
 from livepages.worker import find_runtime
@@ -42,6 +43,20 @@ def compare(old: str, new: str, tolerance: float = 0.0) -> str:
 )
 def test_what_means_the_same_is_the_same(old: str, new: str) -> None:
     assert not compare(old, new) and not compare(new, old)
+
+
+@pytest.mark.parametrize(
+    ("page", "kernel"),
+    [
+        ('  File "snippets/own.py", line 3, in f', '  File "/tmp/a/own.py", line 3, in f'),
+        ("rule attached to f at page.py:160 must", "rule attached to f at page.py:163 must"),
+        ("invalid syntax (page.py, line 12)", "invalid syntax (1234.py, line 1)"),
+    ],
+)
+def test_a_kernel_says_the_same_in_other_words(page: str, kernel: str) -> None:
+    assert differ(Told(page), Told(kernel))
+    assert not differ(Told(page), Told(kernel), meaningless=KERNELS)
+    assert differ(Told(page), Told(kernel + " and more"), meaningless=KERNELS)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from livepages.execute.outcome import Failure, Run, count, failures, judge
 from livepages.execute.processes import FIXED, WorkerError
 from livepages.execute.runner import Runner
 from livepages.execute.shortened import shortened
+from livepages.execute.sizes import beginning
 from livepages.worker import ERR, OUT, Outcome, Raised
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Run",
     "Runner",
     "WorkerError",
+    "beginning",
     "count",
     "distributions",
     "engine_digest",

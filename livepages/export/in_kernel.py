@@ -27,11 +27,12 @@ from typing import Any
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.export.download`)
 # What a kernel says in another way than the page's process: where a syntax error is, colors, and the line of a program
-# whose guards stand in the code of the notebook, but not in the page.
+# whose guards stand in the code of the notebook, but not in the page; and where the page's modules lie.
 KERNELS = (
     (re.compile(r"\(\S+, line \d+\)"), ""),
     (re.compile(r"\\x1b\[[\d;]*m"), ""),
     (re.compile(r"(?<=\.py):\d+"), ""),
+    (re.compile(r"(?<=File \")[^\"\n]*/"), ""),
 )
 COLORS = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR")  # variables that make programs print them; the kernel sets them
 
@@ -46,13 +47,14 @@ class Said(str):
 class Beside:
     """Follows the cells of one page; made once, before the first of them."""
 
-    def __init__(self, shell: Any, runtime: Any, differ: Callable[..., Any], commit: str) -> None:
+    def __init__(self, shell: Any, runtime: Any, differ: Callable[..., Any], sizes: Any, commit: str) -> None:
         """Begin to follow.
 
         Args:
             shell: IPython's.
             runtime: whose programs pages are.
             differ: how the outputs of two runs differ (`livepages.records.differ`).
+            sizes: how much of a text is kept (`livepages.execute.sizes`).
             commit: that the site was built from.
         """
         for name, value in runtime.process_environment.items():
@@ -69,7 +71,7 @@ class Beside:
         runtime.preload()
         vars(builtins)["get_ipython"] = found
         shell.config.InlineBackend.figure_formats = {"svg"}
-        self._shell, self._runtime, self._differ, self._commit = shell, runtime, differ, commit
+        self._shell, self._runtime, self._differ, self._sizes, self._commit = shell, runtime, differ, sizes, commit
         self._own = {*shell.user_ns}  # names that are no page's
         self._shared = shell.user_module, shell.user_ns
         self._settings = ExitStack()
@@ -159,8 +161,8 @@ class Beside:
         asked = json.loads(given)
         cell, published = asked["cell"], asked["published"]
         raised, message = self._last.get("raised", ""), self._last.get("message", "")
-        stdout, stderr = (_shown(asked[stream]) for stream in ("stdout", "stderr"))
-        error = f"{raised}: {message}" if raised else ""
+        stdout, stderr = self._shortened(_shown(asked["stdout"]), _shown(asked["stderr"]))
+        error = f"{raised}: {self._sizes.beginning(message, self._sizes.MESSAGE)}" if raised else ""
         skipped = stdout.startswith(NOT_RUN)
         must, match = cell.get("raises", ""), cell.get("match", "")
         meant = must in self._last["names"] and bool(re.search(match, message)) if raised else not must
@@ -205,6 +207,13 @@ class Beside:
             "difference": f"{difference}" if difference else "",
         }
         return Said(json.dumps(answer))
+
+    def _shortened(self, stdout: str, stderr: str) -> tuple[str, str]:
+        """What is kept of an output, as of that of the page's own process."""
+        beginning, limit = self._sizes.beginning, self._sizes.OUTPUT
+        if len(stdout) > limit:
+            return beginning(stdout, limit, len(stdout) + len(stderr)), ""
+        return beginning(stdout, limit), beginning(stderr, limit - len(stdout))
 
     def record(self, given: str) -> Said:
         """What this host saw of the page, as a zip archive of ``records/``, in Base64; JSON of its ``name`` and it.

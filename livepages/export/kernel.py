@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from livepages import records
+from livepages.execute import beginning
 from livepages.export import in_kernel
 from livepages.worker import Runtime
 
@@ -36,15 +37,16 @@ def kernel_program(runtime: Runtime, commit: str) -> str:
     """
     kinds = [kind for kind in reversed(type(runtime).__mro__) if issubclass(kind, Runtime)]
     comparison = sys.modules[records.differ.__module__]
-    modules = [*(sys.modules[kind.__module__] for kind in kinds), comparison, in_kernel]
-    *_, own, differences, beside = map(_own_name, modules)
+    sizes = sys.modules[beginning.__module__]
+    modules = [*(sys.modules[kind.__module__] for kind in kinds), comparison, sizes, in_kernel]
+    *_, own, differences, lengths, beside = map(_own_name, modules)
     texts = (f"_module({_own_name(module)!r}, {_renamed(module)!r})\n" for module in modules)
     return (
         _LOADER
         + "\n".join(texts)
         + f"\nsys.modules[{beside!r}].page = sys.modules[{beside!r}].Beside(\n"
         + f"    get_ipython(), sys.modules[{own!r}].{type(runtime).__name__}(),\n"
-        + f"    sys.modules[{differences!r}].differ, {commit!r},\n)\n"
+        + f"    sys.modules[{differences!r}].differ, sys.modules[{lengths!r}], {commit!r},\n)\n"
     )
 
 

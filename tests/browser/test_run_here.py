@@ -108,13 +108,15 @@ PAGES = {
         print(time.time())
         ```
 
-        ## Alone in its folder, without colors
+        ## As in the page's process: folder, colors, lengths
 
         ```python
         from pathlib import Path
 
         print(*Path().iterdir(), Path("written.txt").write_text("gone with the page"))
         print("\\x1b" in f"{jax.make_jaxpr(jnp.sin)(1.0)}")
+        print("a line that is kept in part " * 100)
+        print("much " * 5_000 + "\\n", *("is left out\\n" for _ in range(3_000)))
         ```
         """,
     "basics/eight.md": """
