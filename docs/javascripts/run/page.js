@@ -249,7 +249,9 @@ class Page {
       const skipped = cells.filter(({ told }) => told.skipped).length;
       this.whole = !cells.some(({ edited }) => edited);
       this.say(
-        `All ran: ${compared.length - differing.length} of ${compared.length} blocks gave what is published` +
+        (compared.length
+          ? `All ran: ${compared.length - differing.length} of ${compared.length} blocks gave what is published`
+          : "All ran; the site itself has not run them yet") +
           (skipped ? `, ${skipped} cannot run here.` : ".") +
           (this.whole ? " The record of this host says it to others: unpack it in a copy of the repository, and send what it adds under records/ as a pull request." : ""),
       );
