@@ -42,7 +42,7 @@ def read(folder: str) -> list[Span]:
 
 
 # --8<-- [start:instructions]
-# These contain other operations, and their time is that of those.
+# These contain other operations, whose time they include.
 CONTAINERS = {"while", "conditional", "call"}
 LINE = re.compile(r"\s*(?:ROOT )?%?([\w.-]+) = .*? ([a-z][\w-]*)\(")
 
