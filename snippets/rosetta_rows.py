@@ -231,13 +231,15 @@ f = jax.jit(lambda x: x[x > 1])
 assert error(lambda: f(x)) == "NonConcreteBooleanIndexError"
 
 # %% By a list of positions
-# differs: JAX does not accept a list as an index. Use an array, as in the next row.
+# differs: JAX does not accept a list as the whole index. Use an array, as in the next row.
 # numpy
 x[[2, 0]]
 # torch
 x[[2, 0]]
 # jax
 x[[2, 0]]
+# proof
+assert m[[1, 0], :].tolist() == [[3, 4, 5], [0, 1, 2]]
 
 # %% By an array of positions
 # numpy
@@ -259,7 +261,7 @@ i = jnp.array([[2], [0]])
 jnp.take_along_axis(m, i, axis=1)
 
 # %% Read out of bounds
-# differs: JAX reads the nearest element, and raises only if the array is empty. With `.at[i].get(mode="fill", fill_value=…)` you choose the value.
+# differs: If the array is not empty and the index fits int32, JAX reads the nearest element. With `.at[i].get(mode="fill", fill_value=…)` you choose the value.
 # numpy
 i = 10
 x[np.array([i])]
@@ -274,6 +276,7 @@ assert x.at[i].get(mode="fill", fill_value=-1) == -1
 assert x[-10] == x[jnp.array(-10)] == x[0]
 assert error(lambda: x[:0][i]) == "IndexError"
 assert error(lambda: x[:0][jnp.array([i])]) == "TypeError"
+assert error(lambda: x[2**31]) == "OverflowError"
 
 # %% Choose elementwise
 # numpy
@@ -557,7 +560,7 @@ torch.tensor_split(m, 3, dim=1)[2]
 jnp.split(m, 3, axis=1)[2]
 
 # %% What the number in `split` means
-# differs: In NumPy and JAX it is the number of pieces, in PyTorch the size of each piece.
+# differs: In NumPy and JAX it is the number of pieces, in PyTorch their size (the last may be smaller).
 # numpy
 [len(p) for p in np.split(np.zeros(6), 2)]
 # torch
@@ -776,7 +779,7 @@ y.to(torch.uint8).sum()
 jnp.array([200, 200], jnp.uint8).sum()
 
 # %% Mean of integers
-# differs: PyTorch does not average integers.
+# differs: By default, PyTorch does not average integers.
 # numpy
 np.array([1, 2]).mean()
 # torch
