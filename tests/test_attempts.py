@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ class Builds:
         self.started: list[str] = []
         self.done: list[str] = []
         self.whole = threading.Event()
+        self.told: list[str] = []
 
     def run(self, *pages: Page, patience: float | None = None) -> Run:
         """A build in which these pages are stale; the run of the first."""
@@ -27,10 +29,14 @@ class Builds:
             lambda new: self.started.extend(page.name for page in new),
             lambda page, run: self.done.append(page.name),
             patience,
-            lambda _: self.whole.set(),
+            self._whole,
         )
         assert runs.keys() == {page.path for page in pages}
         return runs[pages[0].path] if pages else Run(())
+
+    def _whole(self, path: Path) -> None:
+        self.told.append(path.name)
+        self.whole.set()
 
 
 @pytest.fixture
@@ -62,6 +68,7 @@ def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, 
     run = builds.run(page, patience=0)
     assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
     assert builds.started == [page.name, quick.name] and builds.done == [quick.name, page.name]
+    assert builds.told == [page.path.name]  # once, although three builds have shown it in part
     assert page.path in site.engine.kept([page])
 
 

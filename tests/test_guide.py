@@ -8,6 +8,7 @@ import pytest
 from livepages.course import read_course
 from livepages.course.guide import minutes
 from livepages.integrations.build import Build
+from livepages.records import record
 from livepages.render.mathml import FormulaError
 from livepages.source import ProjectError
 from tests.conftest import Site
@@ -110,6 +111,44 @@ def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None
     first = site.root / "docs/one/first.md"
     first.write_text(first.read_text().replace("# The first", "# Another title"))
     assert [name for name, was in before.items() if decided(name) != was] == ["map.md", "one/second.md"]
+
+
+def test_code_and_headings_decide_how_the_index_of_names_is_shown_and_words_do_not(site: Site) -> None:
+    a_course(site)
+    text = "# Names\n\n<!-- live: names -->\n"
+    file = site.write("docs/map.md", text)
+    shown = []
+    for other in ("# The first\n\nA.\n\n## Part", "# The first\n\nA.\n\nB.\n\n## Part", "# The first\n\n## Renamed"):
+        for block in (BLOCK, "```python\nimport math\n```\n"):
+            site.write("docs/one/first.md", f"{other}\n\n{block}")
+            build = Build(site.engine)
+            build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+            shown.append(build.shown_as(file, text))
+    assert shown[:2] == shown[2:4]
+    assert len({repr(one) for one in (*shown[:2], *shown[4:])}) == 4
+
+
+def test_titles_and_records_decide_how_the_status_page_is_shown(site: Site) -> None:
+    text = "# Status\n\n<!-- live: status -->\n"
+    file = site.write("docs/status.md", text)
+    one = site.write("docs/one.md", f"# One\n\n{BLOCK}")
+    page = site.read(one)
+
+    def shown() -> object:
+        build = Build(site.engine)
+        build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+        return build.shown_as(file, text)
+
+    record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
+    first = shown()
+    assert shown() == first
+    one.write_text(f"# Another title\n\n{BLOCK}")
+    assert shown() != first
+    one.write_text(f"# One\n\n{BLOCK}")
+    assert shown() == first
+    recorded = site.root / "records/cpu/one.yml"
+    recorded.write_text(recorded.read_text().replace("seconds: 0", "seconds: 1"))
+    assert shown() != first
 
 
 def test_what_a_page_shows_decides_where_the_status_page_leads(site: Site) -> None:

@@ -1,5 +1,6 @@
 """A page's own process: what it sees, what is captured, and that nothing it does harms anything else."""
 
+import fcntl
 import os
 import shutil
 import sys
@@ -267,6 +268,40 @@ def test_a_page_that_waits_to_be_alone_can_be_stopped(site: Site, runner: Runner
         waiting.future.result(HANG)
     gate.open()
     running.future.result(HANG)
+
+
+def test_one_that_is_asked_for_comes_before_all_that_have_not_begun(site: Site, noted: Callable[..., Page]) -> None:
+    gate, runner = Gate(site), Runner(1)
+    first, second = noted("first", gate.wait, "pass"), noted("second")
+    alone = noted("alone", head=ALONE)
+    started = runner.start(site.project, [Task(first), Task(second), Task(alone)])
+    first_output(started[0])
+    runner.hurry(site.project, alone.path)
+    held = site.project.cache / "waiting.lock"
+    assert until(lambda: locked(held))
+    gate.open()
+    for running in started:
+        running.future.result(HANG)
+    runner.close()
+    assert (site.root / "log").read_text().split()[1::2] == ["first", "first", "alone", "alone", "second", "second"]
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether something holds before long."""
+    deadline = time.monotonic() + HANG
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return holds()
+
+
+def locked(file: Path) -> bool:
+    """Whether anybody has locked a file."""
+    with file.open() as opened:
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 # --- pages under way ---------------------------------------------------------------------------------------------

@@ -46,11 +46,18 @@ class Guide:
         ]
 
     def decides(self, page: Page) -> object:
-        """What the page shows of other pages: equal for two guides that show the same on it."""
-        if any(map(INDEX.fullmatch, page.text)):
-            return self._lines(page, page.text, str)
+        """What the page shows of other pages: two guides with one inventory show the same on it if this is equal."""
+        indexed = self.pages.values() if any(map(INDEX.fullmatch, page.text)) else ()
+        uses = [
+            (
+                other.title,
+                other.path,
+                [(block.code, block.runs, _anchor(other, block.fence.start)) for block in other.blocks],
+            )
+            for other in indexed
+        ]
         others = self.pages.values() if MAP in page.text else self._before(page)
-        return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others]
+        return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others], uses
 
     def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
         """A page's lines with the line under its title, and with the map or the index where the page wants it.
@@ -201,6 +208,10 @@ def _names(page: Page) -> list[tuple[str, int]]:
 
 def _link(page: Page, other: Page, line: int = 0) -> str:
     """A link from a page to another, to the section of a line of its text."""
-    section = next((section for section in reversed(other.sections) if section.start < line), None)
-    anchor = f"#{section.anchor}" if section and section.level > 1 else ""
-    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())}{anchor})"
+    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())}{_anchor(other, line)})"
+
+
+def _anchor(page: Page, line: int) -> str:
+    """What a link to the section of a line of a page's text ends with."""
+    section = next((section for section in reversed(page.sections) if section.start < line), None)
+    return f"#{section.anchor}" if section and section.level > 1 else ""

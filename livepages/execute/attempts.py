@@ -20,11 +20,17 @@ class _Attempt:
     began: float
     seen: float  # when the page was read last
     told: bool = False
+    whole: Callable[[Path], None] | None = None  # to be called when it has finished
 
     @property
     def run(self) -> Run | None:
         """What the page gave, None if it still runs."""
         return self.running.future.result() if self.running.future.done() else None
+
+    def has_finished(self) -> None:
+        """Tell so, unless nobody wants to know any more."""
+        if self.whole and not self.running.stopped.is_set():
+            self.whole(self.running.task.page.path)
 
     def stands(self, page: Page, modules: Iterable[Path]) -> bool:
         """Whether to run the page again would be the same; one that failed is also run again when it is saved."""
@@ -91,8 +97,9 @@ class Attempts:
         if running.future.done():
             return self._finish(attempt, done)
         run = running.so_far()
-        path = running.task.page.path
-        running.future.add_done_callback(lambda _: None if running.stopped.is_set() else whole(path))
+        followed, attempt.whole = attempt.whole, whole
+        if not followed:
+            running.future.add_done_callback(lambda _: attempt.has_finished())
         return run
 
     @staticmethod

@@ -299,31 +299,40 @@ def _forked(server: Server, project: Project, running: Running, only: tuple[int,
 def _turn(project: Project, running: Running) -> Iterator[None]:
     """Waits until the page may run: one that measures time alone, any other beside its like, in whatever process.
 
+    While a page waits to run alone, none begins that comes after it: with always another under way, it would be last.
+
     Raises:
         CancelledError: nobody wants to know any more.
     """
     kind = fcntl.LOCK_EX if running.task.page.settings.alone else fcntl.LOCK_SH
-    lock = _lock(project)
+    first, lock = _lock(project, "waiting.lock", "pyproject.toml"), _lock(project, "running.lock", "")
     try:
-        while True:
-            try:
-                fcntl.flock(lock, kind | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if running.stopped.wait(0.05):
-                    raise CancelledError from None
+        try:
+            _acquire(first, fcntl.LOCK_EX, running)
+            _acquire(lock, kind, running)
+        finally:
+            os.close(first)
         yield
     finally:
         os.close(lock)
 
 
-def _lock(project: Project) -> int:
-    """What the builds of a project lock, as a descriptor: a file of the cache, or where there can be none, its root."""
+def _acquire(lock: int, kind: int, running: Running) -> None:
+    while True:
+        try:
+            return fcntl.flock(lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if running.stopped.wait(0.05):
+                raise CancelledError from None
+
+
+def _lock(project: Project, name: str, instead: str) -> int:
+    """What the builds of a project lock, as a descriptor: a file of the cache, or where there can be none, another."""
     try:
         project.cache.mkdir(parents=True, exist_ok=True)
-        return os.open(project.cache / "running.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        return os.open(project.cache / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError:
-        return os.open(project.root, os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(project.root / instead, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _limits(project: Project, page: Page) -> list[float]:

@@ -13,7 +13,6 @@ from livepages.export import kernel
 from livepages.export.download import Download
 from livepages.export.feed import Entry, feed
 from livepages.export.markdown_form import plain
-from livepages.export.notebook import notebook
 from livepages.export.pieces import apart, pieces, summary
 from livepages.export.script import script
 from livepages.source import Page, PageError, Project, ProjectError
@@ -35,7 +34,7 @@ def publish(
 ) -> list[PageError]:
     """Write every page's other forms, and ``llms.txt``, ``llms-full.txt``, ``live-kernel.py`` and ``feed.xml``.
 
-    The feed is written if the address of the site is known.
+    The feed is written if the address of the site is known. Forms hold outputs: a page that still runs gets none.
 
     Args:
         project: the project.
@@ -70,6 +69,8 @@ class _Publication:
         everything = []
         refused = []
         for path, place in self._places.items():
+            if self._ran[path][1].pending:
+                continue
             try:
                 whole, forms = self._forms(*self._ran[path], place)
             except PageError as error:
@@ -89,7 +90,8 @@ class _Publication:
     def _forms(self, page: Page, run: Run, place: Place) -> tuple[str, dict[str, str]]:
         """The page's part of ``llms-full.txt``, and its forms by the names of their files."""
         url = self._base and self._base + quote(place.url)
-        given = (page, run, url, self._project, self._project.runtime.words, self._places)
+        known = self._course, [*self._places]  # where a link to any page leads
+        given = (page, run, url, self._project, self._project.runtime.words, known)
 
         def make() -> tuple[str, dict[str, str]]:
             links = self._links(_url, None if self._base else place.folder)
@@ -154,6 +156,9 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
         url: where the page is published, empty where nobody knows.
         address: what a link to a file of the site becomes.
     """
+    # Here, because what writes notebooks takes long to import, and most builds make none.
+    from livepages.export.notebook import notebook
+
     download = Download(page, run, project, url)
     cells = apart(pieces(page, address))
     return {"script": script(download, cells), "notebook": notebook(download, cells)}

@@ -139,9 +139,17 @@ class Build:
         if page is None:
             return text, self._names, tuple(self.failures)
         run = self.run_of(page)
-        others = status.STATUS in page.text and [(self.seen(page), anchors(page, run)) for page, run in self.ran]
+        others = self.ran if status.STATUS in page.text else ()
+        known = [
+            (other.title, [block.key for block in other.program], anchors(other, gave), self._known(other))
+            for other, gave in others
+        ]
         shown = text, self._names, page, run, self.updated(page, run), self.guide.decides(page)
-        return *shown, self.engine.project.runtime.words, self.seen(page), others
+        return *shown, self.engine.project.runtime.words, self._known(page), known
+
+    def _known(self, page: Page) -> object:
+        """What decides, with the page's program, what `seen` gives; comparing that itself would take far longer."""
+        return [(record.host, record.digest) for record in self.records.holding(page)]
 
     @property
     def pending(self) -> set[Path]:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -73,11 +73,9 @@ class Kept:
 
 def digest(value: object) -> str:
     """A digest of plain values, containers and dataclasses, and of the programs that make pages from them."""
-    found = hashlib.sha256(_makers())
-    for part in _parts(value):
-        found.update(part.encode("utf-8", errors="surrogatepass"))
-        found.update(b"\0")
-    return found.hexdigest()
+    parts: list[str] = []
+    _take_apart(value, parts.append)
+    return hashlib.sha256(_makers() + "\0".join(parts).encode("utf-8", errors="surrogatepass")).hexdigest()
 
 
 @cache
@@ -86,29 +84,30 @@ def _makers() -> bytes:
     return json.dumps([engine_digest(), sorted(installed)]).encode()
 
 
-def _parts(value: object) -> Iterator[str]:
+def _take_apart(value: object, add: Callable[[str], object]) -> None:
+    """Add the texts that make up a value, each container's after its kind and its length."""
     if isinstance(value, str):
-        yield f"str {len(value)}"
-        yield value
-    elif isinstance(value, Mapping):
-        yield f"mapping {len(value)}"
-        for key in sorted(value, key=repr):
-            yield from _parts(key)
-            yield from _parts(value[key])
-    elif isinstance(value, set | frozenset):
-        yield f"set {len(value)}"
-        for item in sorted(value, key=repr):
-            yield from _parts(item)
+        add(f"str {len(value)}")
+        add(value)
     elif isinstance(value, list | tuple):
-        yield f"list {len(value)}"
+        add(f"list {len(value)}")
         for item in value:
-            yield from _parts(item)
+            _take_apart(item, add)
+    elif isinstance(value, Mapping):
+        add(f"mapping {len(value)}")
+        for key in sorted(value, key=repr):
+            _take_apart(key, add)
+            _take_apart(value[key], add)
+    elif isinstance(value, set | frozenset):
+        add(f"set {len(value)}")
+        for item in sorted(value, key=repr):
+            _take_apart(item, add)
     elif is_dataclass(value) and not isinstance(value, type):
-        yield type(value).__qualname__
+        add(type(value).__qualname__)
         for field in fields(value):
-            yield from _parts(getattr(value, field.name))
+            _take_apart(getattr(value, field.name), add)
     elif isinstance(value, bytes | bool | int | float | Path | None):
-        yield repr(value)
+        add(repr(value))
     else:  # of a runtime, for one, its name is all there is to tell
-        yield f"{type(value).__module__}.{type(value).__qualname__}"
-        yield from _parts(getattr(value, "__dict__", {}))
+        add(f"{type(value).__module__}.{type(value).__qualname__}")
+        _take_apart(getattr(value, "__dict__", {}), add)

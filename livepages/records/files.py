@@ -21,16 +21,24 @@ class RecordError(Exception):
         self.line, self.message = line, message
 
 
-def load(file: Path) -> dict[str, Any]:
-    """The mapping in a file.
+def read(file: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordError(1, str(error)) from None
+
+
+def load(text: str) -> dict[str, Any]:
+    """The mapping in the text of a file.
 
     Raises:
         RecordError: there is none.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecordError(1, str(error)) from None
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             raise RecordError(number, "a merge has left both its versions here")

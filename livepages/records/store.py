@@ -7,6 +7,7 @@ are named with their content. Where either differs from what is there now, the r
 
 import contextlib
 import datetime
+import hashlib
 import os
 import platform
 import re
@@ -21,7 +22,7 @@ import yaml
 from livepages.course import history
 from livepages.execute import ERR, OUT, Failure, Outcome, Run, distributions, judge, shortened
 from livepages.records.differences import differ
-from livepages.records.files import RecordError, load, make, write
+from livepages.records.files import RecordError, load, make, read, write
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
 from livepages.worker import Runtime, content
 
@@ -91,6 +92,7 @@ class PageRecord:
     device: str  # that its blocks ran on, which may be a virtual one
     files: Mapping[str, str | None] = field(default_factory=dict)
     entries: Mapping[str, Entry] = field(default_factory=dict)  # by key
+    digest: str = ""  # of the file
 
 
 @dataclass(frozen=True)
@@ -437,7 +439,7 @@ def _lean(entry: Entry) -> dict[str, Any]:
 
 @cache
 def _read_host(file: Path, _mtime: int) -> Host:
-    return make(Host, _deep(Host, load(file), "versions", str), name=file.stem)
+    return make(Host, _deep(Host, load(read(file)), "versions", str), name=file.stem)
 
 
 def _entry(data: object) -> Entry:
@@ -449,14 +451,16 @@ def _entry(data: object) -> Entry:
 
 @cache
 def _read_page(file: Path, _mtime: int) -> Mapping[str, Any]:
-    data = load(file)
+    text = read(file)
+    data = load(text)
     blocks = data.pop("blocks", None)
     if not isinstance(blocks, list):
         raise RecordError(1, "blocks: is not a list")
     entries = [_entry(block) for block in blocks]
     if odd := next((entry for entry in entries if entry.outcome not in (RAN, RAISED, FAILED, NOT_RUN)), None):
         raise RecordError(1, f"outcome: {odd.outcome!r} is none of {', '.join((RAN, RAISED, FAILED, NOT_RUN))}")
-    return {**asdict(make(_About, data)), "entries": {entry.key: entry for entry in entries}}
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return {**asdict(make(_About, data)), "entries": {entry.key: entry for entry in entries}, "digest": digest}
 
 
 @dataclass(frozen=True)
