@@ -16,7 +16,7 @@ from livepages.source import Project, ProjectError
 
 @dataclass(frozen=True)
 class Part:
-    """A titled group of pages, those of its sections included; pages outside any stand in parts of no title."""
+    """A titled group of pages, those of its sections included; pages outside any are in parts without a title."""
 
     title: str
     pages: tuple[Path, ...]

@@ -56,7 +56,7 @@ class _Messages:
 
     def __init__(self) -> None:
         self.all: list[Message] = []
-        self.first = 0  # of the process that speaks now
+        self.first = 0  # of the current process
         self._file: IO[bytes] | None = None
         self._unread = b""
 

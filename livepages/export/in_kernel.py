@@ -27,7 +27,7 @@ from typing import Any
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.export.download`)
 # What a kernel says in another way than the page's process: where a syntax error is, colors, and the line of a program
-# whose guards stand in the code of the notebook, but not in the page; and where the page's modules lie.
+# whose guards are in the notebook's code but not in the page's; and where the page's modules lie.
 KERNELS = (
     (re.compile(r"\(\S+, line \d+\)"), ""),
     (re.compile(r"\\x1b\[[\d;]*m"), ""),

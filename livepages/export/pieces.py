@@ -18,7 +18,7 @@ _LINK = re.compile(r"(\]\(|^ *\[[^\]]+\]: +)([^)\s#]+)")
 
 @dataclass(frozen=True)
 class Prose:
-    """Markdown, and the title of the closed fold (`???`) that it stands in, if it does: its first line may show it."""
+    """Markdown, and the title of the closed fold (`???`) that holds it, if one does: its first line may show it."""
 
     text: str
     fold: str = ""

@@ -158,7 +158,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
         html, questions = take_questions(html)
         self._index.read(page, questions)
-        if questions:  # for the template's head: Material runs again what scripts stand in the content
+        if questions:  # for the template's head: Material would run scripts in the content again
             page.meta["linked_data"] = linked_data(questions, page.canonical_url or "")
         return html
 

@@ -57,7 +57,7 @@ class Told(Protocol):
 
 @dataclass(frozen=True)
 class Difference:
-    """How what a block gave in one place differs from what it gave in another."""
+    """How the outcome of a block in one place differs from its outcome in another."""
 
     cause: str  # the same for blocks that differ in the same way
     diff: str  # the lines that differ
@@ -81,8 +81,8 @@ def differ(
     """How what a block gave in two places differs; None if it does not.
 
     Args:
-        old: what it gave in one place.
-        new: what it gave in the other.
+        old: the outcome in one place.
+        new: the outcome in the other.
         tolerance: of floating-point numbers, relative to themselves; `TOLERANCE` if zero.
         volatile: whether the output changes from run to run, so that only how the block ended is compared.
         meaningless: what else means nothing, and what stands for it: what the runtime says of itself.

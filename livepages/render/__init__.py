@@ -1,4 +1,4 @@
-"""A block and its outcome to what stands in a page; links and mathematics; the status of all pages."""
+"""Turns a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
 
 from livepages.render import status
 from livepages.render.blocks import anchors, failures_shown, missing, page_lines, slim, stamp, unmarked

@@ -1,4 +1,4 @@
-"""A block and its outcome to what stands in the page: Markdown for the source, HTML for what running it gave.
+"""Turns a block and its outcome into what the page shows: Markdown for the source, HTML for what running it gave.
 
 The layout of source and result is markdown-exec's (`add_source`), and so are the words for it; not its execution.
 """

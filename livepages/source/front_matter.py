@@ -20,7 +20,7 @@ class Settings:
     reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
     runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
     remark: str = ""  # on them, in words
-    line: int = 1  # where the first of them stands in the page
+    line: int = 1  # of the page, on which the first of them is
 
     @property
     def needs(self) -> str:

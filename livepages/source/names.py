@@ -1,6 +1,6 @@
 """The names of libraries in a page's code, and the addresses of their reference: names as used to full names to pages.
 
-Which name has which page stands in inventories, text files of a folder of the project::
+Inventories, text files in a folder of the project, say which name has which page::
 
     # The reference of a library        comments
     https://example.org/reference/      the address that paths begin with
@@ -112,7 +112,7 @@ class PageNames:
         self._inventory = inventory
 
     def in_prose(self, code: str) -> list[Use]:
-        """The uses in code that stands in the text, where every name means what it means anywhere on the page."""
+        """The uses in code within prose, where every name means what it means anywhere on the page."""
         code = f"({code[1:]})" if code.startswith("@") else code
         return list(_uses(code, _parsed(code), self._anywhere, self._inventory))
 

@@ -1,6 +1,6 @@
 """Where a project keeps its pages, and the settings all of them share.
 
-Settings stand in ``pyproject.toml``::
+Settings are in ``pyproject.toml``::
 
     [tool.livepages]
     docs = "docs"             # the pages

@@ -429,7 +429,7 @@ class Block {
     });
   }
 
-  // --- what it gave ---
+  // --- outputs ---
 
   begins(output) {
     if (!this.yours) {
