@@ -84,7 +84,7 @@ class _Warnings(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.count = 0
-        self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # that of ProperDocs, if it runs instead
+        self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # or of ProperDocs
 
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1

@@ -14,8 +14,8 @@ _EVERYWHERE = ("dev", "proc", "sys")  # what they hold, they hold on every machi
 def without_places(root: str, run: str) -> Callable[[str], str]:
     """What names the files of a text as they are named on any machine.
 
-    Files of packages are shown below ``/site-packages``, those of Python in ``/python``, those of the project below its root,
-    and those of the page below its folder; of others the last part of their name is left.
+    Files of packages are shown below ``/site-packages``, those of Python in ``/python``, those of the project below
+    its root, and those of the page below its folder; of others the last part of their name is left.
 
     Args:
         root: of the project.
