@@ -19,6 +19,8 @@ def standardize(answer: Answer) -> None:
     for number in (5.0, 0.1, 1000.1):  # the computed mean of equal numbers may be another number
         x[:, 1], wanted[:, 1] = number, 0
         same(f"a column of six {number:g} between two others", answer(jnp.asarray(x)), wanted, 1e-3)
+    far = (np.array([0.0, 4, 1, 3, 2, 2]) / 32 + 1000)[:, None]  # numbers that float32 has
+    same("a column around 1000", answer(jnp.asarray(far)), (far - far.mean()) / far.std(), 1e-2)
     half = np.array([[1.0, 3, 20], [2, 3, 60], [4, 3, 40]])
     wanted = (half - half.mean(0)) / np.where(half.std(0) > 0, half.std(0), 1)
     same("float16", answer(jnp.asarray(half, "float16")), wanted.astype("float16"), 2e-2)
@@ -109,7 +111,7 @@ def shuffle_together(answer: Answer) -> None:
 def init(answer: Answer) -> None:
     sizes = [100, 100, 100, 5]
     with jax.debug_key_reuse(True):
-        params, other = (answer(jax.random.key(seed), sizes) for seed in (0, 1))
+        params, again, other = (answer(jax.random.key(seed), sizes) for seed in (0, 0, 1))
         small = answer(jax.random.key(0), [3, 2])
     shapes = [{"b": jnp.zeros(n), "w": jnp.zeros((m, n))} for m, n in zip(sizes, sizes[1:])]
     same("the shapes", jax.tree.map(jnp.zeros_like, params), shapes)
@@ -131,6 +133,8 @@ def init(answer: Answer) -> None:
         size = min(one.size, two.size)
         require(abs(np.corrcoef(one[:size], two[:size])[0, 1]) < 0.15, "two layers have the same numbers")
     require(not np.array_equal(other[0]["w"], params[0]["w"]), "two keys give the same parameters")
+    repeated = np.array_equal(again[0]["w"], params[0]["w"])
+    require(repeated, "the same key gives other parameters the second time: not all numbers come from the key")
 
 
 @check("warm-up")
@@ -216,10 +220,14 @@ def ensemble(answer: Answer) -> None:
     number = answer(lambda w, x: w @ x, jnp.array([[1.0, 2], [3, 4], [5, 0]]), jnp.array([1.0, 2]))
     same("three models w @ x, which gives one number", number, (np.float32(7), np.float32(8**0.5)))
     table = np.array([[[1.0, 2, 3], [4, 5, 6]]])
-    same("one model, whose prediction is a matrix", answer(jnp.multiply, table, 1.0), (table[0], 0 * table[0]))
+    same(
+        "one model, whose prediction is a matrix",
+        answer(jnp.multiply, jnp.asarray(table), jnp.ones(())),
+        (table[0], 0 * table[0]),
+    )
     tables = np.concatenate([table, 3 * table])
     where = "two models, whose predictions are matrices"
-    same(where, answer(jnp.multiply, jnp.asarray(tables), 1.0), (2 * table[0], table[0]))
+    same(where, answer(jnp.multiply, jnp.asarray(tables), jnp.ones(())), (2 * table[0], table[0]))
     far = answer(jnp.add, jnp.array([5001.0, 5002, 5003]), jnp.zeros(2))
     same("three models that predict 5001, 5002 and 5003", far, (np.full(2, 5002.0), np.full(2, (2 / 3) ** 0.5)))
 

@@ -96,7 +96,7 @@ def global_softmax(answer: Answer) -> None:
         ("64 numbers around -1000", np.asarray(numbers(64), float) - 1000),
     ):
         got, used = _compiled(answer, mesh, _split(mesh, x))
-        wanted = np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+        wanted = (np.exp(x - x.max()) / np.exp(x - x.max()).sum()).astype(np.float32)
         total = float(np.sum(got)) if isinstance(got, jax.Array) else 1.0
         require(np.isnan(total) or abs(total - 1) < 0.01, f"{name}: the result adds up to {total:.2f}, not to 1")
         same(name, got, wanted)

@@ -204,9 +204,10 @@ class _Machine:
     """
 
     def __init__(self) -> None:
-        self.time, self.free, self.calls = 0.0, 0.0, 0
+        self.time, self.free, self.calls, self.looks = 0.0, 0.0, 0, 0
 
     def clock(self) -> float:
+        self.looks += 1
         return self.time
 
     def work(self, x: Any) -> Any:
@@ -253,6 +254,7 @@ def stopwatch(answer: Answer) -> None:
     require(seconds is not None, "gave None; is a return missing?")
     require(isinstance(seconds, int | float | np.number | jax.Array), f"gave a {type(seconds).__name__}, not a number")
     seconds = float(seconds)
+    require(machine.looks, f"it gave {seconds:g} s without a call of clock()")
     copied = "copying the result to the host was timed, too"
     why = {
         0.5: "the clock was stopped before the result was computed",
@@ -265,5 +267,9 @@ def stopwatch(answer: Answer) -> None:
         2.25: copied,
         2.5: copied,
     }
+    calls = machine.calls
+    for count in range(2, calls + 1):
+        why.setdefault(2.0 * count, f"that is the time of {count} calls")
+        why.setdefault(2.0 + 10 / count, "the mean is over all calls, also over the first one, which compiles")
     text = f"for work of 2 s it gave {seconds:g} s"
     require(math.isclose(seconds, 2.0), f"{text}: {why[seconds]}" if seconds in why else text)

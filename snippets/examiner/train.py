@@ -79,12 +79,13 @@ def epoch(answer: Answer) -> None:
 def fit(answer: Answer) -> None:
     x = np.asarray(numbers(20, 2), float)
     y = x @ [2.0, -1.0] + 0.5
-    w, losses = np.zeros(2), []
-    for _ in range(30):
-        losses.append(np.mean((x @ w - y) ** 2))
-        w = w - 0.1 * 2 * x.T @ (x @ w - y) / len(y)
     args = jnp.asarray(x), jnp.asarray(y)
-    same("30 steps, rate 0.1", answer(*args, 30, 0.1), (w, np.array(losses)), 1e-3)
+    for steps, rate in ((30, 0.1), (1, 0.1), (20, 0.02)):
+        w, losses = np.zeros(2), []
+        for _ in range(steps):
+            losses.append(np.mean((x @ w - y) ** 2))
+            w = w - rate * 2 * x.T @ (x @ w - y) / len(y)
+        same(f"{steps} steps, rate {rate:g}", answer(*args, steps, rate), (w, np.array(losses)), 1e-3)
     does_not_grow("the number of steps", lambda n: (lambda x, y: answer(x, y, n, 0.1), *args))
 
 
@@ -171,11 +172,13 @@ def metropolis(answer: Answer) -> None:
     (flat,) = walks(0.0, 0.0, 0)
     moves = np.diff(flat, axis=0)
     still = (moves == 0).all(1).mean()
-    require(np.any(flat[0]), "the first position is the start: positions are asked for after each step")
     require(still < 0.01, f"where all densities are equal, it stays in {still:.0%} of its steps, expected never")
+    require(np.any(flat[0]), "the first position is the start: positions are asked for after each step")
     require(not np.allclose(moves, moves[0], atol=0.01), "each step is the same")
     together = np.corrcoef(moves.T)[0, 1]
     require(abs(together) < 0.1, "both coordinates move together: they get the same numbers")
+    undone = np.corrcoef(moves[1:].ravel(), moves[:-1].ravel())[0, 1]
+    require(undone > -0.2, "its proposals are around one place, not around the position: most steps go back")
     width = moves.std()
     require(abs(width - 1) < 0.05, f"its proposals have standard deviation {width:.2f}, expected 1")
     tails = (moves**4).mean() / (moves**2).mean() ** 2
@@ -183,9 +186,13 @@ def metropolis(answer: Answer) -> None:
     require(abs(moves.mean()) < 0.1, f"its proposals have the mean {moves.mean():.1f}, expected 0")
 
     (slope,) = walks(1.0, 0.0, 0)
-    rate = (np.diff(slope, axis=0) != 0).any(1).mean()
+    moves = np.diff(slope, axis=0)
+    rate = (moves != 0).any(1).mean()
     text = f"for log_density = -x[0] it accepts {rate:.0%} of its proposals, expected 76%"
     require(abs(rate - 0.762) < 0.035, text)
+    down = (moves[:, 0] > 1).mean()
+    text = f"for log_density = -x[0], {down:.1%} of its steps divide the density by more than e, expected 3.8%"
+    require(abs(down - 0.038) < 0.015, text)
 
     around, other = (walk[500:] for walk in walks(0.0, 2.0, 0, 1))
     mean, spread = around.mean(0), around.std(0)

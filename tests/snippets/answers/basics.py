@@ -91,6 +91,21 @@ def _(x):
     return (x - x.mean(axis=0)) / spread
 
 
+@wrong("standardize", "a column around 1000")
+def _(x):
+    y = x.astype(jnp.float32)
+    mean = y.mean(0)
+    deviation = jnp.sqrt(jnp.maximum((y * y).mean(0) - mean * mean, 1e-12))
+    return jnp.where((x == x[0]).all(0), 0, (y - mean) / deviation).astype(x.dtype)
+
+
+@wrong("standardize", "a column around 1000")
+def _(x):
+    mean, deviation = x.mean(0), x.std(0)
+    flat = deviation <= 1e-4 * jnp.abs(mean)
+    return jnp.where(flat, 0, (x - mean) / jnp.where(flat, 1, deviation)).astype(x.dtype)
+
+
 # --- swap_rows -----------------------------------------------------------------------------------------------------
 
 
@@ -584,6 +599,14 @@ def _(key, sizes):
     ]
 
 
+@wrong("init", "the same key gives other parameters the second time")
+def _(key, sizes):
+    return [
+        {"w": jnp.asarray(np.random.randn(m, n) / np.sqrt(m), jnp.float32), "b": jnp.zeros(n)}
+        for m, n in zip(sizes, sizes[1:])
+    ]
+
+
 # --- root ----------------------------------------------------------------------------------------------------------
 
 
@@ -961,6 +984,19 @@ def _(predict, models, x):
 def _(predict, models, x):
     outputs = jnp.squeeze(jax.vmap(predict, in_axes=(0, None))(models, x))
     return outputs.mean(axis=0), outputs.std(axis=0)
+
+
+@right("ensemble")
+def _(predict, models, x):
+    count = jax.tree.leaves(models)[0].shape[0]
+
+    def prediction(i):
+        return predict(jax.tree.map(lambda leaf: leaf[i], models), x)
+
+    like = jnp.zeros_like(prediction(0))
+    mean = jax.lax.fori_loop(0, count, lambda i, total: total + prediction(i), like) / count
+    squares = jax.lax.fori_loop(0, count, lambda i, total: total + (prediction(i) - mean) ** 2, like)
+    return mean, jnp.sqrt(squares / count)
 
 
 # --- clip_tree -----------------------------------------------------------------------------------------------------

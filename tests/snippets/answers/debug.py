@@ -688,6 +688,25 @@ def _(a, b, c):
     jnp.sort(jnp.stack([q / a, c / q]))
 
 
+@right("quadratic_roots")
+def _(a, b, c):
+    return jnp.sort(jnp.roots(jnp.array([a, b, c]), strip_zeros=False).real)
+
+
+@wrong("quadratic_roots", "1, 300, 1: the larger root")
+def _(a, b, c):
+    s = jnp.sqrt(b * b - 4 * a * c)
+    naive = jnp.stack([(-b - s) / (2 * a), (-b + s) / (2 * a)])
+    return jnp.sort(jnp.where(jnp.abs(b) > 1000 * jnp.abs(a), jnp.stack([-b / a, -c / b]), naive))
+
+
+@wrong("quadratic_roots", "1, 1, 0.009: the larger root")
+def _(a, b, c):
+    s = jnp.sqrt(b * b - 4 * a * c)
+    roots = jnp.stack([(-b - s) / (2 * a), (-b + s) / (2 * a)])
+    return jnp.sort(jnp.where(jnp.abs(roots) < 0.01, -c / b, roots))
+
+
 # --- agrees --------------------------------------------------------------------------------------------------------
 
 

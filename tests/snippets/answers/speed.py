@@ -1235,6 +1235,14 @@ def _(xs, ys):
     return jax.vmap(jax.vmap(lambda x, y: jnp.exp(-jnp.abs(x - y)), (None, 0)), (0, None))(xs, ys).sum()
 
 
+@right("energy")
+def _(xs, ys):  # it grows with the number of ys, which the task allows
+    total = 0.0
+    for y in ys:
+        total += jnp.exp(-jnp.abs(xs - y)).sum()
+    return total
+
+
 # --- stopwatch -----------------------------------------------------------------------------------------------------
 
 
@@ -1332,7 +1340,7 @@ def _(f, x, clock):
     return clock() - start
 
 
-@wrong("stopwatch", "for work of 2 s it gave")
+@wrong("stopwatch", r"without a call of clock\(\)$")
 def _(f, x, clock):
     jax.block_until_ready(f(x))
     start = time.perf_counter()
@@ -1383,7 +1391,7 @@ def _(f, x, clock):
     return clock() - start
 
 
-@wrong("stopwatch", "it gave 4 s$")
+@wrong("stopwatch", "it gave 4 s: that is the time of 2 calls$")
 def _(f, x, clock):  # a mean with the first call in it
     times = []
     for _ in range(5):
@@ -1391,3 +1399,20 @@ def _(f, x, clock):  # a mean with the first call in it
         jax.block_until_ready(f(x))
         times.append(clock() - start)
     return sum(times) / 5
+
+
+@wrong("stopwatch", "that is the time of 3 calls")
+def _(f, x, clock):
+    jax.block_until_ready(f(x))
+    start = clock()
+    for _ in range(3):
+        jax.block_until_ready(f(x))
+    return clock() - start
+
+
+@wrong("stopwatch", "the mean is over all calls")
+def _(f, x, clock):
+    start = clock()
+    for _ in range(4):
+        jax.block_until_ready(f(x))
+    return (clock() - start) / 4

@@ -384,6 +384,15 @@ def _(x, y, steps, rate):
     return jax.lax.scan(step, (0.0, 0.0), length=steps)
 
 
+@wrong("fit", "20 steps, rate 0.02")
+def _(x, y, steps, rate):
+    def step(w, _):
+        loss, slope = jax.value_and_grad(lambda w: jnp.mean((x @ w - y) ** 2))(w)
+        return w - 0.1 * slope, loss
+
+    return jax.lax.scan(step, jnp.zeros(x.shape[1]), length=steps)
+
+
 # --- clip_gradient -------------------------------------------------------------------------------------------------
 
 
@@ -800,7 +809,7 @@ wrong("metropolis", "its proposals have|are not normal")(
 wrong("metropolis", "are not normal")(
     sampler(lambda key, here: here + 3**0.5 * jax.random.uniform(key, here.shape, minval=-1, maxval=1), usual)
 )
-wrong("metropolis", "its proposals have|each step is|standard deviation")(
+@wrong("metropolis", "its proposals are around one place")
     sampler(lambda key, here: jax.random.normal(key, here.shape), usual)
 )
 wrong("metropolis", "both coordinates move together")(sampler(lambda key, here: here + jax.random.normal(key), usual))
@@ -872,3 +881,31 @@ def _(key, log_density, start, steps):
         return 2 * (one_step(log_density, here, key),)
 
     return jax.lax.scan(step, jnp.zeros_like(start), jax.random.split(key, steps))[1]
+
+
+def walk(key, start, steps, propose, goes):
+    def step(x, key):
+        one, two = jax.random.split(key)
+        proposal = propose(x, jax.random.normal(one, x.shape))
+        x = jnp.where(goes(x, proposal, two), proposal, x)
+        return x, x
+
+    return jax.lax.scan(step, start, jax.random.split(key, steps))[1]
+
+
+@wrong("metropolis", "it stays in 100% of its steps")
+def _(key, log_density, start, steps):
+    return walk(key, start, steps, jnp.add, lambda x, new, _: log_density(new) > log_density(x))
+
+
+@wrong("metropolis", "divide the density by more than e, expected 3.8%")
+def _(key, log_density, start, steps):
+    return walk(key, start, steps, jnp.add, lambda x, new, _: jnp.exp(log_density(new) - log_density(x)) > 0.5)
+
+
+@wrong("metropolis", "its proposals are around one place")
+def _(key, log_density, start, steps):
+    def goes(x, new, key):
+        return jnp.log(jax.random.uniform(key)) < log_density(new) - log_density(x)
+
+    return walk(key, start, steps, lambda _, noise: noise, goes)
