@@ -809,7 +809,7 @@ wrong("metropolis", "its proposals have|are not normal")(
 wrong("metropolis", "are not normal")(
     sampler(lambda key, here: here + 3**0.5 * jax.random.uniform(key, here.shape, minval=-1, maxval=1), usual)
 )
-@wrong("metropolis", "its proposals are around one place")
+wrong("metropolis", "its proposals are around one place")(
     sampler(lambda key, here: jax.random.normal(key, here.shape), usual)
 )
 wrong("metropolis", "both coordinates move together")(sampler(lambda key, here: here + jax.random.normal(key), usual))
