@@ -286,6 +286,17 @@ def test_one_that_is_asked_for_comes_before_all_that_have_not_begun(site: Site, 
     assert (site.root / "log").read_text().split()[1::2] == ["first", "first", "alone", "alone", "second", "second"]
 
 
+def test_one_that_is_asked_for_does_not_come_after_other_processes(site: Site) -> None:
+    gate, runner = Gate(site), Runner(1, nice=3)
+    pages = [site.page(gate.wait, "pass", name="first"), site.page("import os\nprint(os.nice(0))", name="second")]
+    first, second = runner.start(site.project, [Task(page) for page in pages])
+    runner.hurry(site.project, pages[1].path)
+    assert second.future.result(HANG).outcomes[0].stdout == f"{os.nice(0)}\n"
+    gate.open()
+    first.future.result(HANG)
+    runner.close()
+
+
 def until(holds: Callable[[], bool]) -> bool:
     """Whether something holds before long."""
     deadline = time.monotonic() + HANG

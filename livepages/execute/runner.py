@@ -106,6 +106,7 @@ class Running:
         self.messages = _Messages()
         self.stopped = threading.Event()
         self.future: Future[Run] = Future()
+        self.urgent = False  # whether somebody waits for it
         self._taken = threading.Lock()
 
     def take(self) -> bool:
@@ -136,7 +137,8 @@ class Runner:
 
     Args:
         workers: how many pages run at a time; as many as there are processors if None.
-        nice: by how much the pages' processes come after others when all want a processor, as in `os.nice`.
+        nice: by how much the processes of pages that nobody waits for come after others when all want a processor, as
+            in `os.nice`.
     """
 
     def __init__(self, workers: int | None = None, nice: int = 0) -> None:
@@ -194,6 +196,7 @@ class Runner:
         """Run the page of a file at once if it waits for its turn, beside those that run already."""
         for running in list(self._running):
             if running.task.page.path == path:
+                running.urgent = True
                 threading.Thread(target=self._run, args=(project, running), daemon=True).start()
 
     def prepare(self, project: Project) -> None:
@@ -242,12 +245,12 @@ class Runner:
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
         """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
-        messages = running.messages
+        messages, nice = running.messages, 0 if running.urgent else self._nice
         with _turn(project, running):
             try:
                 with self._lock:
                     server = self._ready(project)
-                return _forked(server, project, running, only, self._nice)
+                return _forked(server, project, running, only, nice)
             except ServerLostError:
                 if not server.has_forked:
                     raise
@@ -255,7 +258,7 @@ class Runner:
                 del messages.all[messages.first :]
                 server = Server(project.runtime)
                 try:
-                    return _forked(server, project, running, only, self._nice)
+                    return _forked(server, project, running, only, nice)
                 except ServerLostError:
                     if not server.has_forked:
                         raise

@@ -38,7 +38,7 @@ from livepages.render import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
 
 log = logging.getLogger("mkdocs.plugins.livepages")
-BEHIND = 10  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
+BEHIND = 19  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
 PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
 
 
