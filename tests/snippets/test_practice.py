@@ -107,7 +107,7 @@ def test_every_exercise_has_stub_level_hints_solution_and_wrong_answers(engine: 
 def test_pages_say_how_many_exercises_they_have(engine: Engine, pages: dict[str, Page]) -> None:
     words = {5: "five", 8: "eight", 12: "twelve", 13: "thirteen", 46: "forty-six"}
     (everything,), _ = engine.read([FOLDER / "practice.md"])
-    assert f"All {words[len(CHECKS)]} exercises" in everything.body
+    assert f"all {words[len(CHECKS)]} exercises" in everything.body.lower()
     for part, page in pages.items():
         count, title = words[len(stubs(page))], page.title.removeprefix("Practice: ")
         assert f"\n{count.capitalize()} exercises on" in page.body and f" {count} " in page.description
