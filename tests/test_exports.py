@@ -87,6 +87,7 @@ def outputs(text: str) -> list[dict[str, object]]:
     """What the cells of a valid notebook hold as their outputs."""
     book = nbformat.reads(text, as_version=4)
     nbformat.validate(book)
+    assert nbformat.writes(book) + "\n" == text
     return [dict(output) for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
 
 

@@ -1,16 +1,17 @@
 """A page as a Jupyter notebook that holds the outputs which the page shows. What the page folds is folded there, too.
 
+The file is written in the form that nbformat gives it (https://nbformat.readthedocs.io/en/latest/format_description.html,
+version 4.5), without that library: importing it takes longer than most builds.
+
 It is also what a page runs for a reader: under ``live``, in the metadata, it says of each cell which block of the page
 it is and what that must give.
 """
 
 import html
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from livepages.execute import ERR, Outcome, shortened
 from livepages.export.download import Download
@@ -34,20 +35,18 @@ def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
     head = [f"# {line}".rstrip() for line in download.head]
     if download.install:
         head += ["# To install the same, take the mark from the next line:", f"# %pip {download.install}"]
-    made = [new_code_cell("\n".join(head) + (f"\n\n{download.setup}" if download.setup else ""))]
+    made = [_code("\n".join(head) + (f"\n\n{download.setup}" if download.setup else ""))]
     for cell in cells:
         if isinstance(cell, Prose):
-            made.append(new_markdown_cell(_folded(cell.inside, cell.fold)))
+            made.append(_markdown(_folded(cell.inside, cell.fold)))
             continue
         block = cell.block
         if not block.runs:
             text = f"Not run: {block.options.why}\n\n{fenced(block.code, 'python')}"
-            made.append(new_markdown_cell(_folded(text, cell.fold)))
+            made.append(_markdown(_folded(text, cell.fold)))
             continue
         if carried := download.carried(block):
-            made.append(
-                new_code_cell(carried, metadata={"jupyter": {"source_hidden": True}, "live": {"prepares": True}})
-            )
+            made.append(_code(carried, metadata={"jupyter": {"source_hidden": True}, "live": {"prepares": True}}))
         code = _code_cell(download, block, shortened(outcomes[block.index]), places[block.index])
         if cell.fold:
             code["metadata"]["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
@@ -55,7 +54,7 @@ def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
     if made[0]["source"] and download.page.program:
         made[0]["metadata"]["live"] = {"prepares": True}
     for number, cell_ in enumerate(made):
-        cell_["id"] = f"cell-{number}"  # the library's own are random
+        cell_["id"] = f"cell-{number}"
     live = {
         "script": download.page.script_name,
         "page": download.record,
@@ -63,36 +62,51 @@ def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
         "install": download.install.split()[1:],
     }
     metadata = {"kernelspec": _KERNEL, "language_info": {"name": "python"}, "live": live}
-    book = new_notebook(cells=made, metadata=metadata)
-    return str(nbformat.v4.writes(book)) + "\n"
+    book = {"cells": made, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(book, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
-def _code_cell(download: Download, block: Block, outcome: Outcome, place: str) -> Any:
+def _markdown(text: str) -> dict[str, Any]:
+    return {"cell_type": "markdown", "metadata": {}, "source": _lines(text)}
+
+
+def _code(
+    text: str, outputs: Iterable[dict[str, Any]] = (), metadata: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": dict(metadata or {}),
+        "outputs": [*outputs],
+        "source": _lines(text),
+    }
+
+
+def _stream(name: str, text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": name, "text": _lines(text)}
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _code_cell(download: Download, block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
     options = block.options
     metadata: dict[str, Any] = {"live": _about(block, outcome, place)}
     if options.source == "none":
         metadata["jupyter"] = {"source_hidden": True}
     if options.raises:
         metadata["tags"] = ["raises-exception"]
-    outputs = [
-        new_output("stream", name="stderr" if stream == ERR else "stdout", text=text) for stream, text in outcome.output
-    ]
+    outputs = [_stream("stderr" if stream == ERR else "stdout", text) for stream, text in outcome.output]
     if outcome.stopped_by is not None:
-        outputs.append(new_output("stream", name="stderr", text=f"Not run: {outcome.skipped}\n"))
-    if outcome.raised:
-        outputs.append(
-            new_output(
-                "error",
-                ename=outcome.raised.type,
-                evalue=outcome.raised.message,
-                traceback=outcome.raised.traceback.split("\n"),
-            )
-        )
-    outputs += [
-        new_output("display_data", data={"image/svg+xml": _standing_alone(svg), "text/plain": options.alt})
-        for svg in outcome.figures
-    ]
-    return new_code_cell(download.guarded(block, block.code.rstrip("\n")), outputs=outputs, metadata=metadata)
+        outputs.append(_stream("stderr", f"Not run: {outcome.skipped}\n"))
+    if raised := outcome.raised:
+        traceback = raised.traceback.split("\n")
+        outputs.append({"output_type": "error", "ename": raised.type, "evalue": raised.message, "traceback": traceback})
+    for svg in outcome.figures:
+        data = {"image/svg+xml": _lines(_standing_alone(svg)), "text/plain": _lines(options.alt)}
+        outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
+    return _code(download.guarded(block, block.code.rstrip("\n")), outputs=outputs, metadata=metadata)
 
 
 def _folded(text: str, title: str) -> str:

@@ -13,6 +13,7 @@ from livepages.export import kernel
 from livepages.export.download import Download
 from livepages.export.feed import Entry, feed
 from livepages.export.markdown_form import plain
+from livepages.export.notebook import notebook
 from livepages.export.pieces import apart, pieces, summary
 from livepages.export.script import script
 from livepages.source import Page, PageError, Project, ProjectError
@@ -156,9 +157,6 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
         url: where the page is published, empty where nobody knows.
         address: what a link to a file of the site becomes.
     """
-    # Here, because what writes notebooks takes long to import, and most builds make none.
-    from livepages.export.notebook import notebook
-
     download = Download(page, run, project, url)
     cells = apart(pieces(page, address))
     return {"script": script(download, cells), "notebook": notebook(download, cells)}
