@@ -86,7 +86,8 @@ def shuffle_together(
     """Return the pair (x, y) with the rows of both in the same random
     order.
 
-    Every order is possible. No key is used twice.
+    Every order is possible, and the same key gives the same one. No key
+    is used twice.
     """
     return NotImplemented
 
@@ -671,7 +672,7 @@ def on_host(
     x: jax.Array,
 ) -> jax.Array:
     """Return f(x) for a function f that is written with NumPy. The result
-    has the shape of x and is float32.
+    has the shape of x and is float32, whatever the dtype of x is.
 
     It runs under jit and vmap. f sees the numbers of one x at a time,
     never a batch of them.

@@ -103,6 +103,10 @@ def shuffle_together(answer: Answer) -> None:
             orders.append(order)
     require(any(list(order) != list(range(20)) for order in orders), "the order is not random")
     require(len({tuple(order) for order in orders}) == 6, "two keys give the same order")
+    again = np.asarray(answer(jax.random.key(0), x, y)[1]).astype(np.int64) - base
+    require(np.array_equal(again, orders[0]), "the same key gives another order at the next call")
+    stayed = sum(int(np.sum(order == np.arange(20))) for order in orders)  # one a shuffle, on average
+    require(stayed < 60, f"{stayed} of 6 * 20 rows stay at their places, so few orders are possible")
     steps = [(np.diff(order) % 20) for order in orders]
     require(not all(len(set(step)) == 1 for step in steps), "neighbors stay neighbors, so few orders are possible")
 

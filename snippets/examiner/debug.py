@@ -46,6 +46,7 @@ def culprit(answer: Answer) -> None:
     safe = answer([lambda x: x - 5, lambda x: jnp.where(x > 0, jnp.log(x), 0.0)], x)
     same("a stage that computes a NaN and drops it", safe, -1)
     same("the first stage", answer([lambda x: jnp.sqrt(-x), boom], x), 0)
+    same("log three times, [4, 2]", answer([jnp.log, jnp.log, jnp.log, boom], jnp.array([4.0, 2.0])), 2)
 
 
 @check("warm-up")

@@ -148,3 +148,9 @@ def second_difference(answer: Answer) -> None:
     require(not others, f"it uses {' and '.join(others)}: devices get more than they need")
     sent = sum(count for _, count in used)
     require(sent <= 2, f"each device is sent {sent} elements, expected 2")
+    few, x = Mesh(mesh.devices[:4], ("d",)), np.asarray(numbers(8), float)
+    try:
+        got, _ = _compiled(answer, few, _split(few, x))
+    except (ValueError, IndexError, TypeError) as error:
+        raise Refused(f"a mesh of 4 devices: raised {type(error).__name__}: {error}".splitlines()[0]) from error
+    same("ring of 8 on 4 devices", got, np.roll(x, 1) - 2 * x + np.roll(x, -1))

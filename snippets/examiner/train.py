@@ -126,6 +126,8 @@ def on_host(answer: Answer) -> None:
     rows = np.stack([x, -x, 5 - 2 * x])
     same("three rows under vmap", jax.vmap(lambda x: answer(sort, x))(rows), np.sort(rows) * 2)
     same("a matrix minus its mean", answer(centered, jnp.asarray(rows)), rows - rows.mean())
+    whole = np.array([3, 1, 2], np.int32)
+    same("integers minus their mean", answer(centered, jnp.asarray(whole)), x - 2)
 
 
 @check("challenge")

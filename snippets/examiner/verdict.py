@@ -59,7 +59,9 @@ def judge(answer: Any, name: str) -> None:
     except Exception as error:  # whatever the answer raises is what is wrong with it
         first, *rest = re.sub(r" at 0x[0-9a-f]+", "", f"{type(error).__name__}: {error}").strip().splitlines()
         if "Traceback (most" in first:  # of a callback: JAX's frames, then a line that says what happened
-            raise Refused(f"raised {type(error).__name__}: {[first, *rest][-1]}") from None
+            said = [first, *rest][-1]
+            refusal = re.match(r"[\w.]*\bRefused: ", said)  # by a function that the check has passed to the answer
+            raise Refused(said[refusal.end() :] if refusal else f"raised {type(error).__name__}: {said}") from None
         raise Refused(f"raised {first.removesuffix(': ')}") from error
 
 

@@ -489,6 +489,19 @@ def _(key, x, y):
     return [x[order], y[order]]
 
 
+@wrong("shuffle_together", "the same key gives another order")
+def _(key, x, y):
+    order = np.random.permutation(len(x))
+    return x[order], y[order]
+
+
+@wrong("shuffle_together", "rows stay at their places")
+def _(key, x, y):  # swaps two rows
+    i, j = jax.random.randint(key, (2,), 0, len(x))
+    order = jnp.arange(len(x)).at[i].set(j).at[j].set(i)
+    return x[order], y[order]
+
+
 # --- init ----------------------------------------------------------------------------------------------------------
 
 

@@ -235,6 +235,15 @@ def _(stages, x):
             return i
 
 
+@wrong("culprit", r"log three times, \[4, 2\]: gave 0, expected 2")
+def _(stages, x):
+    for stage in stages:
+        x = stage(x)
+        if jnp.isnan(x).any():
+            return stages.index(stage)
+    return -1
+
+
 # --- log_mean_exp --------------------------------------------------------------------------------------------------
 
 

@@ -566,3 +566,16 @@ def _(mesh, x):
         return jnp.diff(jnp.concatenate([left, x, right]), 2)
 
     return jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
+
+
+@wrong("second_difference", "a mesh of 4 devices: raised ValueError")
+def _(mesh, x):
+    n = jax.device_count()
+    right_of = [(i, (i + 1) % n) for i in range(n)]
+
+    def part(x):
+        before = jax.lax.ppermute(x[-1:], "d", right_of)
+        after = jax.lax.ppermute(x[:1], "d", [(j, i) for i, j in right_of])
+        return jnp.diff(jnp.concatenate([before, x, after]), n=2)
+
+    return jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
