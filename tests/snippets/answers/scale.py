@@ -473,8 +473,8 @@ def _(mesh, x):
 @partial(jax.jit, static_argnums=0)
 def _(mesh, x):
     def part(x):
-        left = jax.lax.pshuffle(x[-1:], "d", [(i - 1) % 8 for i in range(8)])
-        right = jax.lax.pshuffle(x[:1], "d", [(i + 1) % 8 for i in range(8)])
+        left = jax.lax.pshuffle(x[-1:], "d", [(i - 1) % mesh.size for i in range(mesh.size)])
+        right = jax.lax.pshuffle(x[:1], "d", [(i + 1) % mesh.size for i in range(mesh.size)])
         return jnp.diff(jnp.concatenate([left, x, right]), 2)
 
     return jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
