@@ -48,6 +48,10 @@ def momentum_step(answer: Answer) -> None:
         p, v = result
     one = answer(jnp.array([1.0]), jnp.array([2.0]), jnp.array([4.0]), 0.5, 0.25)
     same("params, velocity and grads that are one array each", one, (np.array([-1.25]), np.array([4.5])))
+    trees = ((1.0, 3.0), (2.0, 0.0), (4.0, 1.0))
+    two = answer(*(tuple(map(jnp.asarray, tree)) for tree in trees), 0.5, 0.25)
+    wanted = (np.array(-1.25), np.array(2.5)), (np.array(4.5), np.array(1.0))
+    same("params, velocity and grads that are tuples of two arrays", two, wanted)
 
 
 @check("warm-up")

@@ -129,6 +129,19 @@ def _(params, velocity, grads, rate, decay):
     return jax.tree.map(jnp.subtract, params, jax.tree.map(lambda v: rate * v, velocity)), velocity
 
 
+@wrong("momentum_step", "that are tuples of two arrays: result\\[0\\]")
+def _(params, velocity, grads, rate, decay):
+    def move(p, v, g):
+        v = decay * v + g
+        return p - rate * v, v
+
+    def is_pair(node):
+        return isinstance(node, tuple)
+
+    pairs = jax.tree.map(move, params, velocity, grads)
+    return tuple(jax.tree.map(lambda pair, at=at: pair[at], pairs, is_leaf=is_pair) for at in (0, 1))
+
+
 @wrong("momentum_step", "step 1: result\\[0\\]")
 def _(params, velocity, grads, rate, decay):
     velocity = jax.tree.map(lambda v, g: decay * v + (1 - decay) * g, velocity, grads)
