@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 from livepages.course import Course, history, read_course
-from livepages.execute import Outcome, Run
+from livepages.execute import Run
 from livepages.export import publish
 from livepages.export.download import indented
 from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
@@ -68,19 +68,6 @@ class Book:
 @pytest.fixture
 def book(site: Site) -> Book:
     return Book(site)
-
-
-def test_a_page_that_still_runs_has_no_forms_yet(book: Book) -> None:
-    book.forms("# Page\n\n```python\nprint(1)\n```\n")
-    folder = book.built / "part/page"
-    for form in folder.iterdir():
-        form.unlink()
-    (folder / "index.html").touch()
-    pages, _ = book.site.engine.read(read_course(book.site.project).pages)
-    ran = [(page, Run((Outcome(pending=True),) if page.program else ())) for page in pages]
-    assert not publish(book.site.project, read_course(book.site.project), ran, book.built)
-    assert [file.name for file in folder.iterdir()] == ["index.html"]
-    assert "Welcome" in (book.built / "llms-full.txt").read_text()
 
 
 def outputs(text: str) -> list[dict[str, object]]:

@@ -35,7 +35,7 @@ def publish(
 ) -> list[PageError]:
     """Write every page's other forms, and ``llms.txt``, ``llms-full.txt``, ``live-kernel.py`` and ``feed.xml``.
 
-    The feed is written if the address of the site is known. Forms hold outputs: a page that still runs gets none.
+    The feed is written if the address of the site is known.
 
     Args:
         project: the project.
@@ -70,8 +70,6 @@ class _Publication:
         everything = []
         refused = []
         for path, place in self._places.items():
-            if self._ran[path][1].pending:
-                continue
             try:
                 whole, forms = self._forms(*self._ran[path], place)
             except PageError as error:
