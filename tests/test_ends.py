@@ -57,6 +57,12 @@ class Building:
         return pids
 
 
+def _as_in_a_terminal() -> None:
+    """Heed the signals that tests run in the background, or by nohup, are started without."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.fixture
 def building(site: Site) -> Iterator[Building]:
     site.write("pyproject.toml", PYTHON + "timeout = 600\n")
@@ -71,7 +77,7 @@ def building(site: Site) -> Iterator[Building]:
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509  (as in a terminal)
+        preexec_fn=_as_in_a_terminal,  # noqa: PLW1509
     )
     yield Building(process, noted, temporary)
     with contextlib.suppress(ProcessLookupError):
