@@ -102,10 +102,10 @@ def _lines(page: Page, address: Callable[[Path], str]) -> tuple[list[str], list[
     """The page's text, line by line: titles of admonitions in bold, their content without indentation; and of each
     line the outermost closed fold, as the line that it begins on and its title, which is empty outside of folds."""
     fences = {fence.start: fence.end for fence in find_fences(page.text, list(range(1, len(page.text) + 1)))}
-    titles: list[int] = []  # how far the titles are indented that this line stands under
+    titles: list[int] = []  # the indentation of each title above this line
     lines: list[str] = []
     folds: list[tuple[int, str]] = []
-    fold, under = (0, ""), 0  # the fold, and how many titles its content stands under
+    fold, under = (0, ""), 0  # the fold, and how many titles its content is indented under
     code_ends = comment_ends = 0
 
     def link(match: re.Match[str]) -> str:

@@ -119,7 +119,7 @@ class PageNames:
 
 @lru_cache(maxsize=256)  # while serving, most pages stay what they are
 def _resolved(codes: tuple[tuple[str, bool], ...], inventory: Inventory) -> tuple[list[list[Use]], dict[str, str]]:
-    """For the code of each block, which runs or not, its uses; and what names mean wherever they stand on the page."""
+    """For the code of each block, which runs or not, its uses; and what names mean anywhere on the page."""
     anywhere = {name: name for name in inventory.libraries}
     known: dict[str, str] = {}
     bound: set[str] = set()
