@@ -65,11 +65,11 @@ def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
 
 
 def converted(site: Book, *arguments: str) -> list[str]:
-    """The titles of the pages that a build converts."""
+    """The titles of the pages that a build converts, each once: two of its processes may come upon the same."""
     (site.root / "converted.txt").unlink(missing_ok=True)
     build(site, *arguments, environment={"PYTHONPATH": str(site.root)})
     file = site.root / "converted.txt"
-    return sorted(file.read_text().split()) if file.exists() else []
+    return sorted({*file.read_text().split()}) if file.exists() else []
 
 
 def files(site: Book) -> dict[str, bytes]:

@@ -67,6 +67,16 @@ def test_pages_in_the_background_come_after_what_else_wants_the_processor(site: 
     assert run.outcomes[0].stdout == f"{min(os.nice(0) + 3, 19)}\n"
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/autogroup").exists(), reason="the system gives sessions no shares of their own"
+)
+def test_so_do_their_sessions_among_those_that_share_the_processor(site: Site) -> None:
+    page, runner = site.page("print(open('/proc/self/autogroup').read().split()[-1])"), Runner(nice=3)
+    run = runner.run(site.project, [Task(page)])[page.path]
+    runner.close()
+    assert run.outcomes[0].stdout == "3\n"
+
+
 def test_pages_do_not_see_each_other(site: Site) -> None:
     writer = site.page(
         "import builtins, os, sys, jax\nbuiltins.leak = sys.leak = os.environ['LEAK'] = 'x'\njax.config.update('jax_enable_x64', True)",

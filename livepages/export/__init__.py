@@ -1,5 +1,5 @@
 """A page's other forms: script, notebook and Markdown; the feed."""
 
-from livepages.export.publication import publish
+from livepages.export.publication import Publication, publish
 
-__all__ = ["publish"]
+__all__ = ["Publication", "publish"]

@@ -50,10 +50,12 @@ def publish(
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
-    return _Publication(project, course, ran, site, keep).write()
+    return Publication(project, course, ran, site, keep).write()
 
 
-class _Publication:
+class Publication:
+    """The pages' other forms, as `publish` writes them; it takes the same."""
+
     def __init__(
         self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep
     ) -> None:
@@ -61,17 +63,23 @@ class _Publication:
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         self._ran = {page.path: (page, run) for page, run in ran}
         self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
-        for path, place in self._places.items():
-            if not (site / place.html).is_file():
-                raise ProjectError(f"{site}: holds no HTML of {project.name(path)}; build the site there first")
+
+    @property
+    def pages(self) -> list[Path]:
+        """The files of the pages, in the order in which their forms are written."""
+        return [*self._places]
 
     def write(self) -> list[PageError]:
-        """Write everything that can be written, and say what cannot."""
+        """Write everything that can be written, and say what cannot; as `publish`."""
+        for path, place in self._places.items():
+            if not (self._site / place.html).is_file():
+                name = self._project.name(path)
+                raise ProjectError(f"{self._site}: holds no HTML of {name}; build the site there first")
         everything = []
         refused = []
-        for path, place in self._places.items():
+        for path in self._places:
             try:
-                whole, forms = self._forms(*self._ran[path], place)
+                whole, forms = self.forms(path)
             except PageError as error:
                 refused.append(error)
                 continue
@@ -86,8 +94,13 @@ class _Publication:
             self._write("feed.xml", feed(course.name, course.description, self._base, self._entries()))
         return refused
 
-    def _forms(self, page: Page, run: Run, place: Place) -> tuple[str, dict[str, str]]:
-        """The page's part of ``llms-full.txt``, and its forms by the names of their files."""
+    def forms(self, path: Path) -> tuple[str, dict[str, str]]:
+        """The part of a page, given by its file, of ``llms-full.txt``, and its forms by the names of their files.
+
+        Raises:
+            PageError: the page cannot be run elsewhere as it is.
+        """
+        page, run, place = *self._ran[path], self._places[path]
         url = self._base and self._base + quote(place.url)
         known = self._course, [*self._places]  # where a link to any page leads
         given = (page, run, url, self._project, self._project.runtime.words, known)

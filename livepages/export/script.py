@@ -58,6 +58,8 @@ def _runnable(download: Download, block: Block, code: str) -> str:
 
 def _without_futures(code: str) -> tuple[str, set[str]]:
     """Code without the imports that may only stand at the head of a script, and what they import."""
+    if "__future__" not in code:
+        return code, set()
     try:
         body = ast.parse(code).body
     except SyntaxError:

@@ -1,6 +1,7 @@
 """One build of a site: its pages, their runs, and everything that went wrong."""
 
 import json
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -63,7 +64,8 @@ class Build:
             course: which pages there are, and in what order.
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
-            patience: how many seconds to wait for them; until all have run if None.
+            patience: how many seconds to wait for them if they are so few that they begin at once; until all have run,
+                however many, if None.
             whole: called, in any thread, with the file of a page that this build shows in part, when it has run to its
                 end.
 
@@ -76,6 +78,9 @@ class Build:
         programs = [page for page in read if page.program]
         runs = self.engine.kept(programs)
         stale = [page for page in programs if page.path not in runs]
+
+        if patience and len(stale) > (os.cpu_count() or 1):
+            patience = 0.0
 
         def begun(pages: list[Page]) -> None:
             self._began = pages

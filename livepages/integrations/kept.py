@@ -33,7 +33,7 @@ class Kept:
     def get(self, kind: str, name: str, key: str) -> Any:
         """What was kept of this kind for this page under this key; None if nothing was."""
         known = self._memory.get((kind, name))
-        if known is None:
+        if known is None or known[0] != key:  # another process may have made it since
             known = self._memory[kind, name] = self._read(self._file(kind, name))
         return known[1] if known[0] == key else None
 

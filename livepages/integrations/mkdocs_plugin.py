@@ -25,6 +25,8 @@ from watchdog.observers.polling import PollingObserver
 
 from livepages.course import make_course
 from livepages.execute import Engine, Failure, Runner, WorkerError, count
+from livepages.export import Publication
+from livepages.integrations.ahead import Ahead
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.finish import finish
 from livepages.integrations.kept import Kept, digest
@@ -61,6 +63,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._content: str | None = None
         self._build: Build | None = None
         self._conversion: Conversion | None = None
+        self._ahead = Ahead((os.cpu_count() or 1) - 1)
+        self._converted = 0  # pages of this build so far, of those that were not converted before
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Remember whether failures end the build, or are shown in the page."""
@@ -79,6 +83,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._index = Index(self._kept)
             self._background = Background(self._build, self._again, log.info) if self._serving else None
         self._kept.settings = digest([self._settings(config), project.slim])
+        self._converted = 0
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
         if self._serving and (privacy := config.plugins.get("material/privacy")):
@@ -141,8 +146,21 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         path = self._path(page)
         self._converts(path)
         failed = partial(self._not_shown, path) if self._serving else None
-        convert_once(page, self._current(), path, self._kept, failed)
+        convert_once(page, self._current(), path, self._kept, self._convert_ahead, failed)
         return markdown
+
+    def _convert_ahead(self, page: MkDocsPage, config: MkDocsConfig, files: Files) -> None:
+        """Where more than one page is to be converted, have other processors convert of those that come after."""
+        self._converted += 1
+        if self._converted == 2:
+
+            def convert(page: MkDocsPage) -> None:
+                page.read_source(config)
+                page.markdown = self.on_page_markdown(page.markdown or "", page=page, config=config, files=files)
+                page.render(config, files)
+
+            pages = [file.page for file in files.documentation_pages()]
+            self._ahead.begin([later for later in pages[pages.index(page) + 1 :] if later], convert)
 
     def _not_shown(self, path: Path, message: str) -> str:
         """A page that cannot be converted, as HTML. An exception would bring the server to a standstill."""
@@ -187,16 +205,25 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
+        self._ahead.end()
+        build = self._current()
+        project = build.engine.project
+        if self._converted > 1:  # their other forms will have to be made too
+            forms = Publication(project, build.guide.course, build.ran, Path(config.site_dir), self._kept.made)
+            self._ahead.begin(forms.pages, forms.forms)
         env.globals["live_kernels"] = self._serving  # a page asks for them only where it may get some
-        project = self._current().engine.project
         env.trim_blocks = env.lstrip_blocks = project.slim  # half of a theme's HTML is blanks between its statements
         templates = project.cache / ("theme-slim" if project.slim else "theme")
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
             templates.mkdir(parents=True, exist_ok=True)
             if os.access(templates, os.W_OK):
                 env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
-        self._tell(self._current().failures, "no page was written")
+        self._tell(build.failures, "no page was written")
         return env
+
+    def on_build_error(self, *, error: Exception) -> None:
+        """End what still converts pages."""
+        self._ahead.end()
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
@@ -205,6 +232,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         except ProjectError as error:
             self._refuse(str(error))
             return
+        finally:
+            self._ahead.end()
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:

@@ -26,7 +26,12 @@ _READS_FILES = "pymdownx.b64"
 
 
 def convert_once(
-    page: MkDocsPage, build: Build, path: Path, kept: Kept, failed: Callable[[str], str] | None = None
+    page: MkDocsPage,
+    build: Build,
+    path: Path,
+    kept: Kept,
+    missed: Callable[[MkDocsPage, MkDocsConfig, Files], None],
+    failed: Callable[[str], str] | None = None,
 ) -> None:
     """Give the page a `render` that converts only what is new, as far as the extensions of the site let one know.
 
@@ -35,6 +40,7 @@ def convert_once(
         build: the build that it is shown by.
         path: its file.
         kept: where the HTML of earlier builds is.
+        missed: called when that is not there, though it could be.
         failed: makes HTML of the message of an exception, which is raised if there is none.
     """
     convert = page.render
@@ -43,8 +49,10 @@ def convert_once(
         given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), sorted(files.src_uris)
         key = kept.key([*given, _appended(config)])
         once = not _EXECUTED.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
-        if once and (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
-            return
+        if once:
+            if (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
+                return
+            missed(page, config, files)
         faults = len(build.failures)
         with _Warnings() as warnings:
             try:

@@ -361,6 +361,15 @@ def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.
     return [(thread, started[thread]) for thread in running]
 
 
+def _come_after_others(nice: int) -> None:
+    """Let others have the processor first, by so much as in `os.nice`: by itself that counts among the processes of a
+    session alone, and a page has one of its own (sched(7), The autogroup feature)."""
+    os.nice(nice)
+    if nice:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(nice), encoding="ascii")
+
+
 def _last_to_live() -> None:
     """When memory runs out, let the system end this process before any other."""
     with contextlib.suppress(OSError):
@@ -463,7 +472,7 @@ def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], 
         for fd in (say, woken, wake, lock):  # the server's own
             os.close(fd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.nice(job.nice)
+        _come_after_others(job.nice)
         _run_and_leave(job, runtime)
 
     # When a child ends, the signal handler only writes to a pipe; the loop below reaps it, so no code is interrupted.

@@ -17,8 +17,10 @@ from tests.conftest import OLDEST, Course
 
 expect.set_options(timeout=reader.HANG)
 
+BEGIN = """() => {
+  window.worker = new Worker(new URL("../../javascripts/find.js", location.href), { type: "module" });
+}"""
 ASK = """async (queries) => {
-  const worker = new Worker(new URL("../../javascripts/find.js", location.href), { type: "module" });
   const ask = (query) => new Promise((answer, fail) => {
     [worker.onmessage, worker.onerror] = [({ data }) => answer(data), fail];
     worker.postMessage(query);
@@ -29,7 +31,6 @@ ASK = """async (queries) => {
     const sections = items.flatMap(([page, ...sections]) => (sections.length ? sections : [page]));
     found[query] = { note, sections: sections.map(({ location }) => location) };
   }
-  worker.terminate();
   return found;
 }"""
 
@@ -133,8 +134,11 @@ def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
     assert not [complaint for visit in visits for complaint in visit.complaints]
 
 
-@pytest.fixture
-def ask(visit: Callable[..., Visit]) -> Callable[[list[str]], dict[str, Found]]:
+@pytest.fixture(scope="package")
+def ask(browser: Browser, host: str) -> Iterator[Callable[[list[str]], dict[str, Found]]]:
     """Asks the site's search, as its input does; gives what it shows for each query."""
-    page = visit("lookup/names/").page
-    return lambda queries: {query: Found(**found) for query, found in page.evaluate(ASK, queries).items()}
+    seen = Visit(reader.VIEWS[0].open(browser), host).go("lookup/names/")
+    seen.page.evaluate(BEGIN)
+    yield lambda queries: {query: Found(**found) for query, found in seen.page.evaluate(ASK, queries).items()}
+    seen.page.context.close()
+    assert not seen.foreign and not seen.complaints

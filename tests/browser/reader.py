@@ -35,6 +35,7 @@ FLAGS = (
 HANG = 60_000  # milliseconds that only what never comes takes, on a machine that is very busy too
 TEXT, ALL = 80 * 1024, 160 * 1024  # bytes that the first load of a page may take, without and with its figures
 WCAG = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+COLORS = ("color-contrast", "link-in-text-block")  # the rules that compare colors
 
 
 @dataclass(frozen=True)
@@ -253,15 +254,15 @@ class Visit:
         """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why.
 
         Args:
-            colors: whether to compare the color of every text with what is behind it, which takes most of the time.
+            colors: whether to compare the color of every text with what is around it, which takes most of the time.
         """
         self.unfold()
-        return self._axe({"runOnly": list(WCAG), "rules": {"color-contrast": {"enabled": colors}}})
+        return self._axe({"runOnly": list(WCAG), "rules": {rule: {"enabled": colors} for rule in COLORS}})
 
     def colors_of(self, scheme: Literal["light", "dark"]) -> list[str]:
         """What axe finds wrong in the colors of the page as it is now, in a scheme."""
         self.page.emulate_media(color_scheme=scheme)
-        return self._axe({"runOnly": {"type": "rule", "values": ["color-contrast"]}})
+        return self._axe({"runOnly": {"type": "rule", "values": list(COLORS)}})
 
     def _axe(self, options: dict[str, object]) -> list[str]:
         options |= {"resultTypes": ["violations"], "reporter": "no-passes", "preload": False}

@@ -1,0 +1,61 @@
+"""What a build makes of its pages, made by other processors too: MkDocs takes one page after the other."""
+
+import contextlib
+import os
+import signal
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Ahead:
+    """Processes that do from the last on what the build does from the first on.
+
+    They keep what they make where the build looks for it (`Kept`), and it never waits for them: what one cannot do, or
+    has not done in time, the build does itself.
+    """
+
+    def __init__(self, processes: int) -> None:
+        self._processes = processes
+        self._under_way: list[int] = []
+
+    def begin(self, tasks: Sequence[T], carry_out: Callable[[T], object]) -> None:
+        """Begin to carry out tasks, the last ones first, in copies of this process.
+
+        Args:
+            tasks: in the order in which this process comes to them.
+            carry_out: what it says is not shown, and what it changes in memory nobody sees.
+        """
+        build = os.getpid()
+        for first in range(min(self._processes, len(tasks))):
+            with warnings.catch_warnings():
+                # That other threads may hold locks: a process that waits for one of them is ended by `end`.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                pid = os.fork()
+            if pid == 0:
+                try:
+                    _be_silent()
+                    for task in tasks[::-1][first :: self._processes]:
+                        if os.getppid() != build:
+                            break
+                        with contextlib.suppress(Exception):  # the build will come upon it, and say so
+                            carry_out(task)
+                finally:
+                    os._exit(0)
+            self._under_way.append(pid)
+
+    def end(self) -> None:
+        """End them at once, in the middle of whatever they do."""
+        while self._under_way:
+            pid = self._under_way.pop()
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+
+def _be_silent() -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nowhere, stream)
