@@ -93,7 +93,7 @@ class Copy:
             try:
                 yield port
             finally:
-                os.killpg(process.pid, signal.SIGINT)
+                os.killpg(process.pid, signal.SIGTERM)  # which is heeded by what was begun in the background too
                 process.wait()
 
 

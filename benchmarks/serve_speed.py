@@ -67,7 +67,7 @@ class Served:
 
     def close(self) -> None:
         """End the server."""
-        os.killpg(self.process.pid, signal.SIGINT)
+        os.killpg(self.process.pid, signal.SIGTERM)  # which is heeded by what was begun in the background too
         self.process.wait()
 
 
