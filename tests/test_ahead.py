@@ -64,8 +64,18 @@ def test_one_that_waits_for_ever_is_ended(tmp_path: Path) -> None:
 
     ahead.begin([1], wait)
     pid = wait_for(tmp_path / "pid")
-    ahead.end()
-    assert process_ends(pid)
+    assert ahead.end() == [int(pid)]
+    assert process_ends(pid) and ahead.end() == []
+
+
+def test_what_was_half_written_when_its_process_was_ended_goes(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.put("pages", "page.md", "key", "whole")
+    for name in ("half.json.123", "half.json.1234"):
+        (tmp_path / "pages" / name).touch()
+    kept.drop_unfinished(123)
+    assert not (tmp_path / "pages/half.json.123").exists() and (tmp_path / "pages/half.json.1234").exists()
+    assert Kept(tmp_path).get("pages", "page.md", "key") == "whole"
 
 
 def test_what_another_process_has_kept_since_is_found(tmp_path: Path) -> None:

@@ -50,6 +50,12 @@ class Kept:
             with suppress(OSError):
                 new.unlink()
 
+    def drop_unfinished(self, pid: int) -> None:
+        """Delete what a process was writing that was ended."""
+        for file in self._folder.glob(f"*/*.{pid}"):
+            with suppress(OSError):
+                file.unlink()
+
     def made(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
         """What `make` gives, which is called only if nothing was kept that was made from equal things."""
         key = self.key(given)

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import replace
 from functools import partial
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -159,8 +160,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
                 page.markdown = self.on_page_markdown(page.markdown or "", page=page, config=config, files=files)
                 page.render(config, files)
 
-            pages = [file.page for file in files.documentation_pages()]
-            self._ahead.begin([later for later in pages[pages.index(page) + 1 :] if later], convert)
+            later = list(dropwhile(lambda file: file.page is not page, files.documentation_pages()))[1:]
+            self._ahead.begin([file.page for file in later if file.page], convert)
+
+    def _end_ahead(self) -> None:
+        for pid in self._ahead.end():
+            self._kept.drop_unfinished(pid)
 
     def _not_shown(self, path: Path, message: str) -> str:
         """A page that cannot be converted, as HTML. An exception would bring the server to a standstill."""
@@ -205,7 +210,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Tell of what went wrong when the pages were shown, before any of them is written."""
-        self._ahead.end()
+        self._end_ahead()
         build = self._current()
         project = build.engine.project
         if self._converted > 1:  # their other forms will have to be made too
@@ -223,7 +228,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_build_error(self, *, error: Exception) -> None:
         """End what still converts pages."""
-        self._ahead.end()
+        self._end_ahead()
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
@@ -233,7 +238,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._refuse(str(error))
             return
         finally:
-            self._ahead.end()
+            self._end_ahead()
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:
