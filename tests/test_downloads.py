@@ -15,13 +15,14 @@ from collections.abc import Mapping
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
 
 from livepages.course import read_course
 from livepages.export.publication import programs
-from livepages.source import find_project
+from livepages.source import Page, find_project
 from tests.conftest import Course, Proofs, Reader, share
 
 PROJECT = find_project(Path(__file__))
@@ -129,6 +130,15 @@ def imports(code: str) -> str:
     return "\n".join(ast.unparse(node) for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
 
 
+def set_up(page: Page) -> list[str]:
+    """Assertions that JAX is as the page's front matter says."""
+    settings: dict[str, Any] = dict(page.settings.runtime)
+    values = {**settings["jax"], **({"jax_enable_x64": True} if settings["x64"] else {})}
+    found = [f"assert getattr(jax.config, {name!r}) == {value!r}" for name, value in values.items()]
+    found += [f"assert jax.device_count() == {settings['devices']}"] if settings["devices"] > 1 else []
+    return ["import jax", *found] if found else []
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
 def test_a_script_holds_the_program_and_brings_what_it_imports(
     course: Course, reader: Reader, proofs: Proofs, path: Path
@@ -144,7 +154,7 @@ def test_a_script_holds_the_program_and_brings_what_it_imports(
 
     if path not in RUN:
         return
-    needed = "\n".join([text.partition("\n# %%")[0], *own, *map(imports, blocks)]) + "\n"
+    needed = "\n".join([text.partition("\n# %%")[0], *own, *map(imports, blocks), *set_up(page)]) + "\n"
     rests_on = (needed, *absent(text), Path(__file__).read_text(), reader.source)
     if not proofs.known(*rests_on):
         status, out, err = reader.run(Path(COURSE.place(path).script).name, needed, absent(text))
