@@ -120,6 +120,13 @@ def test_a_warning_is_given_again(book: Book) -> None:
         assert done.returncode == 1 and "'three.md'" in done.stderr
 
 
+def test_a_warning_that_a_quiet_build_did_not_give_is_given(book: Book) -> None:
+    book.write("docs/two.md", "# Two\n\n## Asked?\n\n[Nowhere](three.md)\n")
+    assert mkdocs(book, "build", "--quiet", environment={"PYTHONPATH": str(book.root)}).returncode == 0
+    done = mkdocs(book, "build", "--strict", environment={"PYTHONPATH": str(book.root)})
+    assert done.returncode == 1 and "'three.md'" in done.stderr
+
+
 def test_links_are_checked_without_a_conversion(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked? of others\n")
     book.write("mkdocs.yml", CONFIG + "validation: {anchors: warn}\n")

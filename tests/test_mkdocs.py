@@ -152,7 +152,7 @@ def test_two_cold_builds_give_the_same_bytes(book: Book) -> None:
 
 
 def test_two_builds_at_once_do_not_disturb_each_other(book: Book) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-d"]
     running = [subprocess.Popen([*command, f"site-{n}"], cwd=book.root) for n in range(2)]
     assert [process.wait(timeout=HANG) for process in running] == [0, 0]
     first, second = ((book.root / f"site-{n}/two/index.html").read_text() for n in range(2))

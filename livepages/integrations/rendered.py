@@ -47,7 +47,8 @@ def convert_once(
 
     def render(config: MkDocsConfig, files: Files) -> None:
         given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), sorted(files.src_uris)
-        key = kept.key([*given, _appended(config)])
+        heard = _Warnings().are_heard  # where none is, a page may be kept that has deserved one
+        key = kept.key([*given, _appended(config), heard])
         once = not _EXECUTED.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
         if once:
             if (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
@@ -93,6 +94,11 @@ class _Warnings(logging.Handler):
         super().__init__(logging.WARNING)
         self.count = 0
         self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # or of ProperDocs
+
+    @property
+    def are_heard(self) -> bool:
+        """Whether there can be any: MkDocs with ``--quiet`` drops them before they are counted."""
+        return self._logger.isEnabledFor(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.count += 1

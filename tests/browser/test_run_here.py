@@ -220,7 +220,7 @@ class Served:
 
     def build(self) -> None:
         """Build it as it is published."""
-        command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict"]
+        command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
         subprocess.run(command, cwd=self.root, env=self.environment, check=True)
 
     @staticmethod
