@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -279,6 +280,15 @@ def test_what_is_installed_where_it_is_written_is_covered(site: Site, tmp_path_f
     assert site.engine.kept([page])
     (folder / "live_elsewhere.py").write_text("A = 2\n")
     assert not site.engine.kept([page])
+
+
+def test_a_copy_of_a_project_with_its_cache_is_run_again(site: Site, page: Path) -> None:
+    """What the runs have read is known by names in the other folder, where downloads would not take it from."""
+    assert kept(site, page)
+    name, copy = page.relative_to(site.root), site.root.with_name("copy")
+    shutil.copytree(site.root, copy)
+    site.root = copy
+    assert not kept(site, copy / name)
 
 
 def test_another_folder_of_modules_is_covered(site: Site, page: Path) -> None:

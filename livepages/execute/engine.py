@@ -152,7 +152,13 @@ def _host(project: Project) -> str:
     installed.cache_clear()
     _answer.cache_clear()
     return json.dumps(
-        [project.runtime.fingerprint(), engine_digest(), dict(project.options), project.name(project.snippets)],
+        [
+            project.runtime.fingerprint(),
+            engine_digest(),
+            dict(project.options),
+            str(project.root),  # what a run has read is known by its whole name
+            project.name(project.snippets),
+        ],
         sort_keys=True,
         default=str,
     )
