@@ -2,13 +2,17 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from livepages.execute import Attempts, Run, failures
+from livepages.course import read_course
+from livepages.execute import Attempts, Engine, Run, Runner, failures
+from livepages.execute.processes import Server
+from livepages.integrations.build import Build
 from livepages.source import Page
+from livepages.worker import Runtime
 from tests.conftest import HANG, Gate, Site
 
 
@@ -150,3 +154,58 @@ def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
         with pytest.raises(ZeroDivisionError):
             builds.run(page)
     assert not builds.run(page).pending and len(builds.started) == 2
+
+
+def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_processors(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    whole = threading.Event()
+
+    def serve(runtime: Runtime) -> Server:
+        order.append("a process that pages are forked from")
+        return Server(runtime)
+
+    monkeypatch.setattr("livepages.execute.runner.Server", serve)
+    for number in range((os.cpu_count() or 1) + 1):
+        site.page("x = 1", name=f"page-{number}")
+    runner = Runner()
+    build = Build(Engine(site.project, runner))
+    build.begin(
+        read_course(site.project),
+        lambda pages: order.append(f"{len(pages)} to run"),
+        lambda page, run: None,
+        patience=HANG,
+        whole=lambda path: whole.set(),
+    )
+    order.append("over")
+    build.over()
+    assert whole.wait(HANG)
+    runner.close()
+    assert order == [f"{(os.cpu_count() or 1) + 1} to run", "over", "a process that pages are forked from"]
+
+
+def test_what_pages_are_forked_from_starts_while_they_are_read_if_the_one_edited_last_has_to_run(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    pages = [site.page(f"x = {number}", name=f"page-{number}") for number in range(3)]
+    engine = site.engine
+    engine.run(pages)
+    monkeypatch.setattr(engine, "prepare", lambda: order.append("start"))
+    read = engine.read
+
+    def noted(paths: Iterable[Path]) -> object:
+        given = list(paths)
+        order.append(" ".join(path.stem for path in given))
+        return read(given)
+
+    monkeypatch.setattr(engine, "read", noted)
+    for changed in (None, pages[1].path):
+        if changed:
+            changed.write_text(changed.read_text().replace("x = 1", "x = 4"))
+        for at, page in enumerate(pages):
+            os.utime(page.path, (at, at) if page.path != changed else (9, 9))
+        Build(engine).begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    every = "page-0 page-1 page-2"
+    assert order == ["page-2", every, "page-1", "start", every]

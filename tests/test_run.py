@@ -307,6 +307,23 @@ def test_one_that_is_asked_for_does_not_come_after_other_processes(site: Site) -
     runner.close()
 
 
+def test_of_pages_that_are_held_only_one_that_is_asked_for_begins(site: Site, noted: Callable[..., Page]) -> None:
+    pages, runner = [noted("first"), noted("second"), noted("alone", head=ALONE)], Runner()
+    runner.hold()
+    started = runner.start(site.project, [Task(page) for page in pages])
+    runner.hurry(site.project, pages[1].path)
+    next(running for running in started if running.task.page is pages[1]).future.result(HANG)
+    assert (site.root / "log").read_text().split()[1::2] == ["second", "second"]
+    runner.release()
+    for running in started:
+        running.future.result(HANG)
+    assert (site.root / "log").read_text().split()[5::2] == ["first", "first", "alone", "alone"]
+    runner.hold()
+    (held,) = runner.start(site.project, [Task(pages[0])])
+    runner.close()
+    assert held.future.cancelled()
+
+
 def until(holds: Callable[[], bool]) -> bool:
     """Whether something holds before long."""
     deadline = time.monotonic() + HANG

@@ -57,7 +57,8 @@ class Guide:
             for other in indexed
         ]
         others = self.pages.values() if MAP in page.text else self._before(page)
-        return self.course, [(other.title, other.description, other.path, minutes(other)) for other in others], uses
+        shown = [(other.title, other.description, other.path, minutes(other)) for other in others]
+        return self.course.text, shown, uses
 
     def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
         """A page's lines with the line under its title, and with the map or the index where the page wants it.

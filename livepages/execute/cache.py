@@ -50,16 +50,15 @@ class Cache:
 def prune(folder: Path, limit: int = LIMIT) -> None:
     """Delete the files not used for longest until at most `limit` bytes are left below `folder`."""
     files = []
-    for file in folder.rglob("*"):
-        try:
-            if file.is_file():
-                files.append((file.stat().st_mtime, file.stat().st_size, file))
-        except OSError:  # another build deleted it
-            continue
+    for parent, _, names in os.walk(folder):
+        for file in (os.path.join(parent, name) for name in names):
+            with contextlib.suppress(OSError):  # another build deleted it
+                state = os.stat(file)
+                files.append((state.st_mtime, state.st_size, file))
     total = sum(size for _, size, _ in files)
     for _, size, file in sorted(files):
         if total <= limit:
             break
         with contextlib.suppress(OSError):
-            file.unlink(missing_ok=True)
+            os.unlink(file)
         total -= size

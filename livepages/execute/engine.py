@@ -93,6 +93,14 @@ class Engine:
         """Run the page of a file at once if it waits for its turn."""
         self._runner.hurry(self.project, path)
 
+    def hold(self) -> None:
+        """Let no page begin to run until `release` is called, unless `hurry` is for it."""
+        self._runner.hold()
+
+    def release(self) -> None:
+        """Let pages begin to run again."""
+        self._runner.release()
+
     def prepare(self) -> None:
         """Have the first page that runs wait for less."""
         self._runner.prepare(self.project)

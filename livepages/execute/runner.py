@@ -146,6 +146,8 @@ class Runner:
         self._servers: dict[str, Server] = {}  # by the name of the runtime
         self._lock = threading.Lock()
         self._running: set[Running] = set()
+        self._may_begin = threading.Event()
+        self._may_begin.set()
 
     def run(
         self, project: Project, tasks: Iterable[Task], done: Callable[[Page, Run], None] = lambda page, run: None
@@ -199,6 +201,14 @@ class Runner:
                 running.urgent = True
                 threading.Thread(target=self._run, args=(project, running), daemon=True).start()
 
+    def hold(self) -> None:
+        """Let no page begin that nobody waits for, until `release`: something else needs the processors first."""
+        self._may_begin.clear()
+
+    def release(self) -> None:
+        """Let pages begin again."""
+        self._may_begin.set()
+
     def prepare(self, project: Project) -> None:
         """Start the process that fresh ones are forked from: its imports are most of what the first page waits for."""
         with self._lock:
@@ -209,6 +219,7 @@ class Runner:
         under_way = list(self._running)
         for running in under_way:
             running.stop()
+        self.release()
         wait([running.future for running in under_way])
         with self._lock:
             while self._servers:
@@ -220,6 +231,8 @@ class Runner:
             self._run(project, running)
 
     def _run(self, project: Project, running: Running) -> None:
+        if not running.urgent:
+            self._may_begin.wait()
         if not running.take():
             return
         if running.future.set_running_or_notify_cancel():

@@ -63,6 +63,7 @@ class Publication:
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         self._ran = {page.path: (page, run) for page, run in ran}
         self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
+        self._everywhere = course.text, "\n".join(map(str, self._places))  # where a link to any page leads
 
     @property
     def pages(self) -> list[Path]:
@@ -102,8 +103,7 @@ class Publication:
         """
         page, run, place = *self._ran[path], self._places[path]
         url = self._base and self._base + quote(place.url)
-        known = self._course, [*self._places]  # where a link to any page leads
-        given = (page, run, url, self._project, self._project.runtime.words, known)
+        given = (page, run, url, self._project, self._project.runtime.words, self._everywhere)
 
         def make() -> tuple[str, dict[str, str]]:
             links = self._links(_url, None if self._base else place.folder)

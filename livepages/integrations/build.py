@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -64,8 +65,8 @@ class Build:
             course: which pages there are, and in what order.
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
-            patience: how many seconds to wait for them if they are so few that they begin at once; until all have run,
-                however many, if None.
+            patience: how many seconds to wait for them if they are so few that they run at once; more begin when the
+                build is `over`, which so has all processors. None waits until all have run, however many.
             whole: called, in any thread, with the file of a page that this build shows in part, when it has run to its
                 end.
 
@@ -73,6 +74,8 @@ class Build:
             ProjectError: an inventory cannot be read.
             WorkerError: the process that pages are forked from could not be started.
         """
+        if patience is None:
+            self._prepare(course.pages)
         inventory = read_inventories(self.engine.project)
         read, unread = self.engine.read(course.pages)
         programs = [page for page in read if page.program]
@@ -81,6 +84,7 @@ class Build:
 
         if patience and len(stale) > (os.cpu_count() or 1):
             patience = 0.0
+            self.engine.hold()
 
         def begun(pages: list[Page]) -> None:
             self._began = pages
@@ -97,6 +101,22 @@ class Build:
         self.failures = [*unread, *self.guide.problems(), *self.records.problems(read)]
         for page in programs:
             self.failures += failures(page, self._runs[page.name])
+
+    def _prepare(self, files: Iterable[Path]) -> None:
+        """If the page that was edited last has to run, have the process that pages need start while all are read."""
+        times = {}
+        for file in files:
+            with suppress(OSError):
+                times[file.stat().st_mtime] = file
+        if times:
+            pages, _ = self.engine.read([times[max(times)]])
+            programs = [page for page in pages if page.program]
+            if programs and not self.engine.kept(programs):
+                self.engine.prepare()
+
+    def over(self) -> None:
+        """Note that all has been shown or nothing will be: the pages that this build did not wait for may begin."""
+        self.engine.release()
 
     @property
     def ran(self) -> list[tuple[Page, Run]]:

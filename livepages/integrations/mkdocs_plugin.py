@@ -227,8 +227,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return env
 
     def on_build_error(self, *, error: Exception) -> None:
-        """End what still converts pages."""
+        """End what still converts pages, and let pages run."""
         self._end_ahead()
+        if self._build:
+            self._build.over()
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
@@ -239,6 +241,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             return
         finally:
             self._end_ahead()
+            self._current().over()
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:
