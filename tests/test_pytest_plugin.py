@@ -74,6 +74,20 @@ def test_blocks_pass_in_their_order_and_alone(run: Run, project: Path) -> None:
     run("docs/page.md::line 9").assert_outcomes(passed=1)
 
 
+def test_pages_are_asked_for_in_the_order_in_which_they_run_and_how_many_run_is_said(run: Run, project: Path) -> None:
+    (project / "docs" / "timed.md").write_text("---\nalone: true\n---\n\n" + PAGE * 3)
+    (project / "docs" / "short.md").write_text("```python\nprint('short')\n```\n")
+    (project / "test_more.py").write_text("def test_more():\n    pass\n")
+    result = run(".")
+    result.assert_outcomes(passed=10)
+    names = ["test_more.py", "docs/page.md", "docs/short.md", "docs/timed.md"]
+    result.stdout.fnmatch_lines(
+        ["3 pages: 3 to run, 1 of them alone at the end; 0 unchanged", *(f"{name} *" for name in names[1:])]
+    )
+    shown = [line.partition(" ")[0] for line in result.outlines if line.partition(" ")[0] in names]
+    assert list(dict.fromkeys(shown)) == names
+
+
 def test_a_failure_points_at_the_line_and_the_other_blocks_count(run: Run, project: Path) -> None:
     (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))
     (project / "docs" / "other.md").write_text("```python\nprint('fine')\n```\n")

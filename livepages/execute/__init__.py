@@ -8,7 +8,7 @@ from livepages.execute.attempts import Attempts
 from livepages.execute.engine import Engine, engine_digest
 from livepages.execute.outcome import Failure, Run, count, failures, judge
 from livepages.execute.processes import FIXED, WorkerError
-from livepages.execute.runner import Runner
+from livepages.execute.runner import Runner, turn
 from livepages.execute.shortened import shortened
 from livepages.execute.sizes import beginning
 from livepages.worker import ERR, OUT, Outcome, Raised
@@ -32,4 +32,5 @@ __all__ = [
     "failures",
     "judge",
     "shortened",
+    "turn",
 ]

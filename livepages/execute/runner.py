@@ -51,6 +51,14 @@ class Task:
     count: int | None = None
 
 
+def turn(page: Page) -> tuple[bool, int]:
+    """What decides when a page begins, of those that are begun at once: the smallest comes first.
+
+    One with many blocks takes long, so it had better not be last; one that runs alone has to be.
+    """
+    return page.settings.alone, -len(page.program)
+
+
 class _Messages:
     """What a page's process has said, read as it grows."""
 
@@ -182,7 +190,7 @@ class Runner:
         keeps no later one from running. Pages that measure time come after the others, one by one, and wait until no
         page of the project runs in any process.
         """
-        started = [Running(task) for task in sorted(tasks, key=lambda task: -len(task.page.program))]
+        started = [Running(task) for task in sorted(tasks, key=lambda task: turn(task.page))]
         self._running.update(started)
         together = [running for running in started if not running.task.page.settings.alone]
         alone = [running for running in started if running.task.page.settings.alone]

@@ -7,6 +7,7 @@ Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of 
 
 import ast
 import contextlib
+import math
 import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
@@ -19,7 +20,7 @@ import pytest
 from pytest_codeblocks.plugin import TestBlock
 
 from livepages.course import read_course
-from livepages.execute import Engine, Failure, Run, count, judge
+from livepages.execute import Engine, Failure, Run, count, judge, turn
 from livepages.records import Records, mismatch
 from livepages.source import (
     MARKDOWN,
@@ -73,8 +74,8 @@ def pytest_collect_file(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Pages that measure time run last, so their items are asked last."""
-    items.sort(key=lambda item: isinstance(item, BlockItem) and item.page.settings.alone)
+    """Ask for the pages in the order in which they run, so that whoever watches sees how far they are."""
+    items.sort(key=lambda item: turn(item.page) if isinstance(item, BlockItem) else (False, -math.inf))
 
 
 def _project_of(file: Path) -> Project | None:
@@ -244,13 +245,12 @@ class _Runs:
                 self._counts[item.page.path] = max(self._counts.get(item.page.path, 0), item.number + 1)
         self._runs = self._engine.kept(self._pages.values())
         stale = [path for path in self._pages if path not in self._runs]
-        if reporter := session.config.pluginmanager.get_plugin("terminalreporter"):
-            alone = sum(self._pages[path].settings.alone for path in stale)
-            reporter.ensure_newline()
-            reporter.write_line(
-                f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "
-                f"{len(self._runs)} unchanged"
-            )
+        alone = sum(self._pages[path].settings.alone for path in stale)
+        _say(
+            session.config,
+            f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "
+            f"{len(self._runs)} unchanged",
+        )
         self._ready = {path: threading.Event() for path in stale}
         self._error: BaseException | None = None
         self._one_by_one = hasattr(session.config, "workerinput")
@@ -278,3 +278,13 @@ class _Runs:
     def _done(self, page: Page, run: Run) -> None:
         self._runs[page.path] = run
         self._ready[page.path].set()
+
+
+def _say(config: pytest.Config, message: str) -> None:
+    """Write a line between the marks of the tests, if anybody reports, whatever is captured of the test that runs."""
+    plugins = config.pluginmanager
+    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
+    if reporter:
+        with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+            reporter.ensure_newline()
+            reporter.write_line(message)
