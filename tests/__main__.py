@@ -18,13 +18,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
+WORKERS = (os.cpu_count() or 1) + 1  # one more than processors, as tests also wait for a browser that waits
 STEPS = {
     "the style of the code": "ruff check",
     "the layout of the code": "ruff format --check",
     "types": "mypy",
     "pages can be read, and are on record": "livepages check",
     "every block of every page": "pytest -rfE docs",
-    "the engine, the snippets, downloads, the built site": "pytest -rfE -n auto --dist worksteal tests",
+    "the engine, the snippets, downloads, the built site": f"pytest -rfE -n {WORKERS} --dist worksteal tests",
 }
 LAST = list(STEPS)[-1]
 PASSED = ROOT / ".cache" / "passed"  # holds the state in which the last step passed

@@ -177,6 +177,7 @@ class Visit:
 
     def __init__(self, context: BrowserContext, base: str) -> None:
         self.page: Page = context.new_page()
+        self._window = context.new_cdp_session(self.page)
         self.base = base
         self.requests: list[Request] = []
         self.complaints: list[str] = []
@@ -245,9 +246,10 @@ class Visit:
         before = page.viewport_size
         assert before
         height = page.evaluate("document.documentElement.scrollHeight")
-        page.set_viewport_size({"width": before["width"], "height": height})
-        page.locator("pre:not(:has(> nav)) > code").last.wait_for(state="detached")
-        page.set_viewport_size(before)
+        for size in ({**before, "height": height}, before):
+            # `set_viewport_size` would wait until all of it is painted, for more than a second.
+            self._window.send("Emulation.setDeviceMetricsOverride", {**size, "deviceScaleFactor": 1, "mobile": False})
+            page.locator("pre:not(:has(> nav)) > code").last.wait_for(state="detached")
         # The table of contents has followed; where it then stops, part of a link may be out of sight, and so too small.
         page.evaluate("document.querySelectorAll('.md-sidebar__scrollwrap').forEach(side => side.scrollTo(0, 0))")
 
