@@ -59,9 +59,8 @@ upgrade: $(READY)
 	$(BIN)/livepages compare $(HOST) .cache/upgrade/jax-$(JAX)
 
 bench: $(READY)
-	$(BIN)/python benchmarks/build_speed.py
-	$(BIN)/python benchmarks/serve_speed.py
-	$(BIN)/python benchmarks/real_site.py
+	$(BIN)/python -m benchmarks.build_speed
+	$(BIN)/python -m benchmarks.real_site
 
 audit: $(READY)
 	$(BIN)/python -m benchmarks.audit

@@ -1,6 +1,6 @@
 """How long a site takes to build, against the same site under plain markdown-exec and with execution off.
 
-    python benchmarks/build_speed.py [--pages 40] [--blocks 12] [--repeat 3] [--larger 160 640] [--myst]
+    python -m benchmarks.build_speed [--pages 40] [--blocks 12] [--repeat 3] [--larger 160 640] [--myst]
 
 Everything is timed in one run on one machine, whole `mkdocs build` processes from start to exit; what counts are
 the ratios. Larger sites are built with execution off and with nothing changed, to see how both grow. The tables go to

@@ -1,6 +1,6 @@
 """Whether JAX's compilation cache, which pages share, ever warns in the output of a page: it must not.
 
-    python benchmarks/parallel_builds.py [BUILDS]
+    python -m benchmarks.parallel_builds [BUILDS]
 
 Each build runs 16 like pages with an empty cache, 8 at a time; three of every five builds share one cache.
 """

@@ -1,116 +1,59 @@
-"""How long the real site takes to build, against the same pages without the engine, and how soon a page is served.
+"""How long the real site takes to build, against the same pages without the engine, how soon a page is served, and how
+long an author waits from saving a page until it is seen.
 
-    python benchmarks/real_site.py [--repeat 3]
+    python -m benchmarks.real_site [--repeat 3]
 
 Works on a copy of the site, in one run on one machine; what counts are the ratios. It begins with nothing kept, so
-every page runs, which takes some minutes. The table goes to the terminal and to ``benchmarks/real_site.md``.
+every page runs, which takes some minutes. How long it takes until a change is noticed is part of what is measured. The
+tables go to the terminal and to ``benchmarks/real_site.md``.
 """
 
 import argparse
-import http.client
 import os
 import platform
-import re
 import shutil
-import signal
-import socket
-import subprocess
-import sys
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-PAGE = "basics/vmap.md"  # that is edited
+from benchmarks.site_copy import RAN, ROOT, Copy, Served, shown, whole
+
+PAGE = "basics/vmap.md"  # that is edited between builds
 SECONDS = 2.0  # that a page takes which is asked for while others still run
 TIMED = "basics/updates.md"  # runs alone
-ENGINE = re.compile(r"^  - livepages(\.mathml)?\n", re.MULTILINE)  # the plugin and the extensions
-RAN = re.compile(r"ran docs/(\S+): \d+ blocks?, ([\d.]+) s")
-ENVIRONMENT = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "JAX_PLATFORMS": "cpu"}
+SAVED = (
+    PAGE,
+    "basics/derivatives.md",
+    "start/ten-minutes.md",
+    "speed/jit.md",
+    "train/training.md",
+    "train/diffusion.md",
+)  # that are edited while the site is served
 
 
-class Copy:
-    """A copy of the site, with nothing kept of its pages."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        for name in ("docs", "snippets", "overrides", "records", "inventories"):
-            shutil.copytree(ROOT / name, root / name)
-        for name in ("mkdocs.yml", "pyproject.toml"):
-            shutil.copy(ROOT / name, root / name)
-        text = (root / "mkdocs.yml").read_text()
-        (root / "without.yml").write_text(ENGINE.sub("", text))
-        self._page = root / "docs" / PAGE
-
-    def build(self, config: str = "mkdocs.yml") -> tuple[float, str]:
-        """Seconds for one build, and what it said."""
-        command = [sys.executable, "-m", "mkdocs", "build", "-f", config]
-        start = time.perf_counter()
-        done = subprocess.run(command, cwd=self.root, env=ENVIRONMENT, capture_output=True, text=True, check=False)
-        seconds = time.perf_counter() - start
-        if done.returncode:
-            sys.exit(f"{config}: the build failed\n{done.stdout}{done.stderr}")
-        return seconds, done.stdout + done.stderr
-
-    def unchanged(self) -> float:
-        """Seconds for a build that runs nothing."""
-        seconds, said = self.build()
-        assert " 0 run now" in said, said
-        return seconds
-
-    def a_word(self) -> float:
-        """Seconds for a build after an edit of prose."""
-        text = self._page.read_text()
-        self._page.write_text(text.replace("\n## ", "\nOne more sentence.\n\n## ", 1))
-        return self.unchanged()
-
-    def a_block(self) -> float:
-        """Seconds for a build after an edit of code, without those in which that page ran."""
-        text = self._page.read_text()
-        self._page.write_text(re.sub(r"```python\n", r'\g<0>print("one more line")\n', text, count=1))
-        seconds, said = self.build()
-        ran = RAN.findall(said)
-        assert [name for name, _ in ran] == [PAGE], said
-        return seconds - float(ran[0][1])
-
-    def alone(self) -> set[str]:
-        """The pages that run by themselves."""
-        docs = self.root / "docs"
-        marked = (file for file in docs.rglob("*.md") if "\nalone: true\n" in file.read_text())
-        return {file.relative_to(docs).as_posix() for file in marked}
-
-    @contextmanager
-    def served(self) -> Iterator[int]:
-        """The port at which ``mkdocs serve`` serves the site."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port: int = free.getsockname()[1]
-        command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
-        with (self.root / "log").open("w") as log:
-            process = subprocess.Popen(command, cwd=self.root, env=ENVIRONMENT, stderr=log, start_new_session=True)
-            try:
-                yield port
-            finally:
-                os.killpg(process.pid, signal.SIGTERM)  # which is heeded by what was begun in the background too
-                process.wait()
+def unchanged(copy: Copy) -> float:
+    """Seconds for a build that runs nothing."""
+    seconds, said = copy.build()
+    assert " 0 run now" in said, said
+    return seconds
 
 
-def whole(port: int, page: str, pending: bool) -> None:
-    """Return as soon as a page is served; unless `pending` may be in it, as soon as all its blocks have run."""
-    deadline = time.monotonic() + 600
-    while time.monotonic() < deadline:
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            connection.request("GET", f"/{page.removesuffix('.md')}/")
-            text = connection.getresponse().read().decode()
-            if "live-stamp" in text and (pending or "data-live-pending" not in text):
-                return
-        except OSError:
-            pass
-        time.sleep(0.05)
-    sys.exit(f"{page} did not come")
+def a_word(copy: Copy) -> float:
+    """Seconds for a build after an edit of prose."""
+    copy.edit_prose(PAGE, "One more sentence.")
+    return unchanged(copy)
+
+
+def a_block(copy: Copy) -> float:
+    """Seconds for a build after an edit of code, without those in which that page ran."""
+    copy.edit_code(PAGE, "one more line")
+    seconds, said = copy.build()
+    ran = RAN.findall(said)
+    assert [name for name, _ in ran] == [PAGE], said
+    return seconds - float(ran[0][1])
 
 
 def best(repeat: int, measure: Callable[[], float]) -> float:
@@ -118,7 +61,7 @@ def best(repeat: int, measure: Callable[[], float]) -> float:
     return min(measure() for _ in range(repeat))
 
 
-def rows(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
+def building(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
     """What was measured, in seconds, and what it is compared with."""
     seconds, said = copy.build()
     ran = {name: float(s) for name, s in RAN.findall(said)}
@@ -132,42 +75,95 @@ def rows(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
     without = best(repeat, lambda: copy.build("without.yml")[0])
     yield "the engine left out", without, ""
     for name, measure in (
-        ("nothing changed", copy.unchanged),
-        ("a word changed", copy.a_word),
-        ("one block changed, without that page's own run", copy.a_block),
+        ("nothing changed", unchanged),
+        ("a word changed", a_word),
+        ("one block changed, without that page's own run", a_block),
     ):
-        seconds = best(repeat, measure)
+        seconds = best(repeat, partial(measure, copy))
         yield name, seconds, f"{seconds / without:.2f} × the engine left out"
-    shutil.rmtree(copy.root / ".cache")
+    kept = copy.root / ".cache"
+    kept.rename(copy.root / "kept")
     start = time.perf_counter()
-    with copy.served() as port:
-        whole(port, "start/install.md", pending=True)
+    with copy.served() as served:
+        served.wait("start/install.md", shown)
         yield "serving with nothing kept: first page served", time.perf_counter() - start, ""
         time.sleep(10)
         for page, how in ((asked, f" ({ran[asked]:.1f} s)"), (TIMED, ", which runs alone")):
             start = time.perf_counter()
-            whole(port, page, pending=False)
+            served.wait(page, whole)
             yield f"meanwhile, `{page}` asked for{how}: whole", time.perf_counter() - start, ""
+    shutil.rmtree(kept)
+    (copy.root / "kept").rename(kept)
+
+
+def holds(words: str, all_of_it: bool, html: str) -> bool:
+    """Whether the HTML of a page holds words, and, if all of it is wanted, nothing that has not run."""
+    return words in html and (whole(html) or not all_of_it)
+
+
+def saving(copy: Copy, served: Served, page: str, repeat: int) -> dict[str, list[float]]:
+    """Seconds from save to seen, for edits of prose and of the first block."""
+    seconds: dict[str, list[float]] = {}
+    for number in range(repeat):
+        words = f"Edited prose {number}."
+        start = copy.edit_prose(page, words)
+        served.wait(page, partial(holds, words, False))
+        seconds.setdefault("prose", []).append(time.perf_counter() - start)
+        time.sleep(1.0)
+
+        words = f"edited code {number}"
+        before = served.ran()
+        start = copy.edit_code(page, words)
+        for kind, wanted, all_of_it in (
+            ("code: page served", words, False),
+            ("code: first results", f"<code>{words}", False),
+            ("code: whole page", f"<code>{words}", True),
+        ):
+            served.wait(page, partial(holds, wanted, all_of_it))
+            seconds.setdefault(kind, []).append(time.perf_counter() - start)
+        assert served.ran() == [*before, page], "another page ran"
+        time.sleep(1.0)
+    return seconds
+
+
+def tables(repeat: int) -> Iterator[str]:
+    """The lines of what is written down, as they are known."""
+    yield "# Speed on the real site"
+    yield ""
+    yield (
+        f"{len(list((ROOT / 'docs').rglob('*.md')))} pages; {os.cpu_count()} cores, {platform.system()}, "
+        f"Python {platform.python_version()}. Made by `make bench`; ratios are from one run on one machine."
+    )
+    yield ""
+    yield "| what | seconds | compared |"
+    yield "|---|---|---|"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy(Path(folder))
+        for what, taken, compared in building(copy, repeat):
+            yield f"| {what} | {taken:.2f} | {compared} |"
+        yield ""
+        yield "From saving a page to seeing it, while the site is served. A page that takes long to run is shown as far"
+        yield "as it is, and again when it is whole."
+        yield ""
+        yield "| page | edit | median | worst |"
+        yield "|---|---|---|---|"
+        with copy.served() as served:
+            served.wait("index.md", shown)
+            time.sleep(2.0)
+            for page in SAVED:
+                for kind, seconds in saving(copy, served, page, repeat).items():
+                    yield f"| `{page}` | {kind} | {statistics.median(seconds):.2f} s | {max(seconds):.2f} s |"
 
 
 def main() -> None:
     """Measure, print, and write down."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
-    lines = [
-        "# Speed on the real site",
-        "",
-        f"{len(list((ROOT / 'docs').rglob('*.md')))} pages; {os.cpu_count()} cores, {platform.system()}, "
-        f"Python {platform.python_version()}. Made by `make bench`; ratios are from one run on one machine.",
-        "",
-        "| what | seconds | compared |",
-        "|---|---|---|",
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        for what, seconds, compared in rows(Copy(Path(folder)), options.repeat):
-            lines.append(f"| {what} | {seconds:.2f} | {compared} |")
-            print(lines[-1], flush=True)
+    lines = []
+    for line in tables(options.repeat):
+        lines.append(line)
+        print(line, flush=True)
     Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
