@@ -148,7 +148,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
         ("latex2mathml", {"render.mathml"}),
         ("nbformat", set()),  # slow to import
         ("pytest", {"integrations.pytest_plugin"}),
-        ("pytest_codeblocks", {"source.page", "integrations.pytest_plugin"}),
+        ("pytest_codeblocks", {"source.codeblocks", "integrations.pytest_plugin"}),
     ],
 )
 def test_a_library_is_known_where_it_belongs(library: str, where: set[str]) -> None:
@@ -215,3 +215,12 @@ def test_what_the_site_runs_is_what_the_tests_run() -> None:
     listed = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout
     tested = [line for line in listed.splitlines() if "::" in line]
     assert sorted(tested) == sorted(f"{page.name}::line {block.line}" for page in pages for block in page.program)
+
+
+def test_a_build_imports_neither_what_tests_nor_what_serves() -> None:
+    """That takes as long as a tenth of a build in which nothing has changed."""
+    code = (
+        "import sys, mkdocs.__main__, livepages.integrations.mkdocs_plugin\n"
+        "assert not {'pytest', 'watchdog', 'mkdocs.livereload', 'nbformat', 'jax'} & sys.modules.keys()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

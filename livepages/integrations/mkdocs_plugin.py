@@ -8,21 +8,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import dropwhile
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, FileSystemBytecodeCache
 from mkdocs.config.base import Config
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
-from mkdocs.livereload import LiveReloadServer
 from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
 from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
 from mkdocs.utils.yaml import yaml_load
-from watchdog.events import FileModifiedEvent
-from watchdog.observers.polling import PollingObserver
 
 from livepages.course import make_course
 from livepages.execute import Engine, Failure, Runner, WorkerError, count
@@ -39,6 +36,9 @@ from livepages.integrations.search import Index
 from livepages.integrations.serving import Background
 from livepages.render import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
+
+if TYPE_CHECKING:  # a build does not need it
+    from mkdocs.livereload import LiveReloadServer
 
 log = logging.getLogger("mkdocs.plugins.livepages")
 BEHIND = 19  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
@@ -263,11 +263,15 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._server is None:
             self._missed = True
             return
+        from watchdog.events import FileModifiedEvent
+
         for emitter in list(self._server.observer.emitters):
             emitter.queue_event(FileModifiedEvent(emitter.watch.path))
 
-    def on_serve(self, server: LiveReloadServer, *, config: MkDocsConfig, builder: Any) -> LiveReloadServer:
+    def on_serve(self, server: "LiveReloadServer", *, config: MkDocsConfig, builder: Any) -> "LiveReloadServer":
         """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
+        from watchdog.observers.polling import PollingObserver
+
         watched = [config.docs_dir, config.config_file_path]
         for path in watched:
             server.unwatch(path)

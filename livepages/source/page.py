@@ -19,8 +19,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from markdown.extensions.toc import slugify, unique
-from pytest_codeblocks import CodeBlock, extract_from_buffer
 
+from livepages.source.codeblocks import CodeBlock, extract_from_buffer
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.options import Options, parse_options

@@ -500,13 +500,14 @@ def test_a_published_page_runs_on_a_server_that_the_reader_starts(
         page = visit.page
         run(page, 2)
         panel = page.get_by_role("region", name="Run on your own machine")
-        command = panel.locator("code").inner_text()
-        assert "PYTHONHASHSEED=0 uv run" in command
+        shown = panel.locator("code")
+        expect(shown).to_contain_text("PYTHONHASHSEED=0 uv run")
+        command = shown.text_content() or ""
         assert "uv run --no-project --with jupyter-server --with ipykernel --with jax==" in command
         panel.get_by_label("Device").select_option("cuda13")
-        assert '"jax[cuda13]==' in panel.locator("code").inner_text()
+        expect(shown).to_contain_text('"jax[cuda13]==')
         panel.get_by_label("Install with").select_option("pip")
-        assert "python -m pip install" in panel.locator("code").inner_text()
+        expect(shown).to_contain_text("python -m pip install")
         panel.get_by_role("button", name="Connect").click()
         expect(panel.get_by_role("status")).to_contain_text("Nothing answers at http://127.0.0.1:")
 
