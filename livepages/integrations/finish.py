@@ -44,7 +44,9 @@ def _minify(docs: Path, site: Path) -> None:
         for source in docs.rglob(f"*.{ending}"):
             file = site / source.relative_to(docs)
             if file.is_file():  # it is not where the site leaves it out
-                file.write_text(minified(file.read_text(encoding="utf-8")), encoding="utf-8")
+                text = minified(file.read_text(encoding="utf-8"))
+                file.unlink()  # a file that is cut and written again goes to the disk at once under ext4
+                file.write_text(text, encoding="utf-8")
 
 
 def finish_questions(build: Build, site: Path) -> None:

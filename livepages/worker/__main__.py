@@ -127,6 +127,8 @@ class Program:
         text = ""
         for block in (*self._whole, *under_way):
             text += "\n" * (block.start - 1 - text.count("\n")) + block.code
+        # A file that is cut and written again goes to the disk at once under ext4 (auto_da_alloc); a new one does not.
+        self._file.unlink(missing_ok=True)
         self._file.write_text(_futures_first(text), encoding="utf-8")
 
     def describe(self, error: BaseException, root: str) -> Raised:
