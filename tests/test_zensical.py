@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import Site
+from tests.conftest import HANG, Site
 
 CONFIG = """\
 site_name: Course
@@ -25,7 +25,7 @@ def build(site: Site, code: str) -> subprocess.CompletedProcess[str]:
     site.write("docs/index.md", "# Home\n\nText.\n")
     site.write("docs/one.md", f"# One\n\n```python\n{code}\n```\n")
     command = [sys.executable, "-m", "zensical", "build"]
-    return subprocess.run(command, cwd=site.root, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=site.root, capture_output=True, text=True, timeout=HANG, check=False)
 
 
 def test_pages_are_built_with_their_outputs(site: Site) -> None:
