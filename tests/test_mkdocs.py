@@ -344,11 +344,12 @@ def served(book: Book) -> Iterator[Served]:
     """The book, being served, when its pages have run: what a page gave is served before it has run to its end."""
     served = Served(book)
     try:
-        runs, deadline = book.root / ".cache" / "livepages" / "runs", time.monotonic() + HANG
-        while len([*runs.rglob("*.json")]) < 2:  # that one has run may be said by a later build alone
+        served.wait("/", "<code>one 2</code>")
+        served.wait("/two/", "<code>two")
+        deadline = time.monotonic() + HANG
+        while [*served.temporary.glob("livepages-*/livepages-*")]:  # the folders of runs
             assert time.monotonic() < deadline, served.said
             time.sleep(0.05)
-        served.wait("/", "<code>one 2</code>")
         served.notices(book)
         yield served
     finally:
