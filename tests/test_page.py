@@ -22,6 +22,7 @@ def project(root: Path, snippets: Path | None = None) -> Project:
         snippets=snippets or root / "snippets",
         inventories=root / "inventories",
         records=root / "records",
+        cache=root / ".cache",
         runtime=find_runtime("jax"),
     )
 

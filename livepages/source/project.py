@@ -47,16 +47,12 @@ class Project:
     snippets: Path
     inventories: Path
     records: Path
+    cache: Path  # for everything that may be deleted at any time
     reference: str = "cpu"
     timeout: float = 60.0
     slim: bool = False
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
     options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
-
-    @property
-    def cache(self) -> Path:
-        """The folder for everything that may be deleted at any time."""
-        return self.root / ".cache" / "livepages"
 
     def own(self, path: Path) -> Path:
         """The path by which this project knows a file that it holds, however the file was reached.
@@ -145,4 +141,5 @@ def _project(root: Path, table: object, file: Path) -> Project:
         if not isinstance(value, bool | int | float | str):
             where = f"[tool.livepages.{runtime.name}] {name}"
             raise ProjectError(f"{file}: {where} = {value!r} is not true, false, a number or text")
-    return Project(root=root, **paths, **rest, runtime=runtime, options=options)  # type: ignore[arg-type]
+    cache = root / ".cache" / "livepages"
+    return Project(root=root, **paths, cache=cache, **rest, runtime=runtime, options=options)  # type: ignore[arg-type]
