@@ -19,13 +19,15 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 HOST ?= cpu
 WITH ?= mkdocs
 
-.PHONY: help serve site practice test record upgrade bench audit lock clean
+.PHONY: help serve site practice test test-all elsewhere record upgrade bench audit lock clean
 
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
 	@echo "make site    build the site into site/; with WITH=zensical or WITH=properdocs, by that program"
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
-	@echo "make test    check the code, run all tests and all pages, build the site"
+	@echo "make test    check the code, run every block of every page, test the engine and the built site"
+	@echo "make test-all  the same, and what changes rarely: every page in four views, other builders, downloads, hostile pages"
+	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
 	@echo "make upgrade run every page on another JAX (JAX=0.12.1), and say what would change"
 	@echo "make bench   measure the speed of building and serving"
@@ -44,6 +46,12 @@ practice: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m tests
+
+test-all: $(READY)
+	$(BIN)/python -m tests --all
+
+elsewhere: $(READY)
+	$(BIN)/python -m tests.elsewhere
 
 record: $(READY)
 	$(BIN)/livepages record --host $(HOST)

@@ -1,41 +1,90 @@
-"""``python -m tests``: every check there is, one after the other, whatever fails; then what failed, in a few lines.
+"""Run every check, one after the other, whatever fails, and list what failed at the end.
 
-What one step runs, the next do not run again: `pytest docs` keeps the run of every page, from which the site is built,
-and with which scripts and notebooks are compared. The last step, much the longest, is left out where it has passed with
-the same files, packages and settings.
+    python -m tests         # what somebody wants to know who has changed something: `make test`
+    python -m tests --all   # and the tests that are marked as slow, of what changes rarely: `make test-all`
+
+Each step uses what an earlier one has made: `pytest docs` keeps the run of every page, from which the site is built, and
+with which scripts and notebooks are compared. A step of tests that has passed with the same files, packages and settings
+is left out.
 """
 
+import argparse
 import hashlib
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.metadata import distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-WORKERS = (os.cpu_count() or 1) + 1  # one more than processors, as tests also wait for a browser that waits
-STEPS = {
-    "the style of the code": "ruff check",
-    "the layout of the code": "ruff format --check",
-    "types": "mypy",
-    "pages can be read, and are on record": "livepages check",
-    "every block of every page": "pytest -rfE docs",
-    "the engine, the snippets, downloads, the built site": f"pytest -rfE -n {WORKERS} --dist worksteal tests",
-}
-LAST = list(STEPS)[-1]
-PASSED = ROOT / ".cache" / "passed"  # holds the state in which the last step passed
+PASSED = ROOT / ".cache" / "passed"  # a file for each step that has passed, with the state in which it did
 READ = ("CI", "LIVE_", "JAX_", "PYTEST_", "PYTHON", "XLA_")  # how the names begin of variables that tests may read
+SITE = ("docs", "records", "snippets", "tests/site", "tests/browser")  # on which the tests of the engine do not rest
 MOST = 15  # lines about a step that failed
+WORKERS = (os.cpu_count() or 1) + 1  # one more than processors, as tests also wait for a browser that waits
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command that checks something."""
+
+    name: str
+    command: str
+    once: bool = False  # leave it out where it has passed in the same state
+    apart: tuple[str, ...] = ()  # files and folders that are no part of that state
+
+    @property
+    def state(self) -> str:
+        """A digest of what the outcome rests on: the project's files, Python, its packages, the settings."""
+        digest = hashlib.sha256(f"{self.command}\n{sys.version}\n{platform.platform()}\n".encode())
+        made = re.compile(r"\.(?!ci$|github$)|(site|build)$|.*\.egg-info$")
+        entries = [entry for entry in sorted(ROOT.iterdir()) if not made.match(entry.name)]
+        for file in (file for entry in entries for file in sorted([entry, *entry.rglob("*")])):
+            name = file.relative_to(ROOT)
+            if file.is_file() and "__pycache__" not in file.parts and not any(map(name.is_relative_to, self.apart)):
+                digest.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        packages = sorted(f"{package.name}=={package.version}" for package in distributions())
+        settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(READ))
+        digest.update("\n".join([*packages, *settings]).encode())
+        return digest.hexdigest()
+
+    @property
+    def note(self) -> Path:
+        """The file that holds the state in which it passed."""
+        return PASSED / hashlib.sha256(self.command.encode()).hexdigest()[:16]
+
+
+def _tests(name: str, paths: str, which: str, apart: tuple[str, ...] = ()) -> Step:
+    command = f"pytest -rfE -n {WORKERS} --dist worksteal -m '{which}' {paths}"
+    return Step(name, command, once=True, apart=apart)
+
+
+_ENGINE = "tests --ignore tests/site --ignore tests/browser"
+STEPS = [
+    Step("style of the code", "ruff check"),
+    Step("layout of the code", "ruff format --check"),
+    Step("types", "mypy"),
+    Step("pages can be read, and are on record", "livepages check"),
+    Step("every block of every page", "pytest -rfE docs"),
+    _tests("the engine", _ENGINE, "not slow", SITE),
+    _tests("this site", "tests/site tests/browser", "not slow"),
+]
+SLOW = [
+    _tests("the engine, slow tests", _ENGINE, "slow", SITE),
+    _tests("this site, slow tests", "tests/site tests/browser", "slow"),
+]
 
 
 def run(command: str) -> tuple[int, list[str]]:
     """The exit status of a command and the lines that it prints, which are shown as they come."""
-    name, *arguments = command.split()
+    name, *arguments = shlex.split(command)
     process = subprocess.Popen(
         [BIN / name, *arguments],
         cwd=ROOT,
@@ -45,26 +94,12 @@ def run(command: str) -> tuple[int, list[str]]:
         bufsize=0,
     )
     assert process.stdout
-    said = b""
+    output = b""
     while part := process.stdout.read(1 << 12):
         sys.stdout.buffer.write(part)
         sys.stdout.flush()
-        said += part
-    return process.wait(), said.decode("utf-8", errors="replace").splitlines()
-
-
-def state() -> str:
-    """A digest of what the outcome of a step rests on: the project's files, Python, its packages, the settings."""
-    found = hashlib.sha256()
-    made = re.compile(r"\.(?!ci$|github$)|(site|build)$|.*\.egg-info$")
-    entries = [entry for entry in sorted(ROOT.iterdir()) if not made.match(entry.name)]
-    for file in (file for entry in entries for file in sorted([entry, *entry.rglob("*")])):
-        if file.is_file() and "__pycache__" not in file.parts:
-            found.update(f"{file.relative_to(ROOT)}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    packages = sorted(f"{package.name}=={package.version}" for package in distributions())
-    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(READ))
-    found.update("\n".join([sys.version, platform.platform(), *packages, *settings]).encode())
-    return found.hexdigest()
+        output += part
+    return process.wait(), output.decode("utf-8", errors="replace").splitlines()
 
 
 def causes(lines: list[str]) -> Iterable[str]:
@@ -72,28 +107,27 @@ def causes(lines: list[str]) -> Iterable[str]:
     return [line for line in lines if line.startswith(("FAILED ", "ERROR "))] or lines[-5:]
 
 
-def main() -> int:
-    """Carry out all steps; the number of those that failed."""
+def main(steps: list[Step]) -> int:
+    """Carry out the steps, and return the number of those that failed."""
     failed: dict[str, list[str]] = {}
     began = time.monotonic()
-    for number, (what, command) in enumerate(STEPS.items(), 1):
-        print(f"\n[{number}/{len(STEPS)}] {what}: {command}", flush=True)
-        before = state() if what == LAST else ""
-        if before and PASSED.exists() and PASSED.read_text() == before:
-            print(
-                f"passed before, with the same files, packages and settings (delete {PASSED.relative_to(ROOT)} to repeat)"
-            )
+    for number, step in enumerate(steps, 1):
+        print(f"\n[{number}/{len(steps)}] {step.name}: {step.command}", flush=True)
+        before = step.state if step.once else ""
+        if step.once and step.note.exists() and step.note.read_text() == before:
+            note = step.note.relative_to(ROOT)
+            print(f"passed before, with the same files, packages and settings (delete {note} to repeat)")
             continue
-        status, lines = run(command)
+        status, lines = run(step.command)
         if status:
-            failed[f"{what}: {command}"] = list(causes(lines))
-        elif before and state() == before:  # nothing was edited in the meantime
-            PASSED.parent.mkdir(exist_ok=True)
-            PASSED.write_text(before)
+            failed[f"{step.name}: {step.command}"] = list(causes(lines))
+        elif step.once and step.state == before:  # nothing was edited in the meantime
+            PASSED.mkdir(parents=True, exist_ok=True)
+            step.note.write_text(before)
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
-    print(f"\n{len(STEPS) - len(failed)} of {len(STEPS)} steps passed in {minutes} min {seconds} s")
-    for what, lines in failed.items():
-        print(f"\nfailed: {what}")
+    print(f"\n{len(steps) - len(failed)} of {len(steps)} steps passed in {minutes} min {seconds} s")
+    for name, lines in failed.items():
+        print(f"\nfailed: {name}")
         print("\n".join(f"    {line}" for line in lines[:MOST]))
         if len(lines) > MOST:
             print(f"    and {len(lines) - MOST} more, above")
@@ -101,4 +135,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser("python -m tests", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="run the slow tests as well")
+    sys.exit(main([*STEPS, *SLOW] if parser.parse_args().all else STEPS))

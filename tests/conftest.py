@@ -1,35 +1,24 @@
 """What the tests share: a project in a temporary folder, and one process to fork pages from."""
 
-import hashlib
-import importlib.metadata
 import json
 import os
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from livepages.course import read_course
 from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
-from livepages.execute.cache import Cache
 from livepages.source import Page, Project, find_project
 from tests.prepared import Commands
 
 pytest_plugins = ["pytester"]
 HANG = 600.0  # seconds that only what hangs takes, however busy the machine is
-OLDEST = sys.version_info < (3, 12)  # of the Pythons that continuous integration runs these tests with
-T = TypeVar("T")
 _OPTION = r"""\w+=["']"""
-
-
-def share(cases: Sequence[T]) -> list[T]:
-    """The cases to try with this Python, of many for which it hardly matters: a third with the oldest one, else the rest."""
-    return [case for at, case in enumerate(cases) if (at % 3 == 0) == OLDEST]
 
 
 @pytest.fixture(scope="session")
@@ -76,35 +65,8 @@ def course(runner: Runner) -> Course:
     return Course(runner)
 
 
-class Proofs:
-    """What a test has shown before, on this machine, of the very same things: it need not be shown twice."""
-
-    def __init__(self) -> None:
-        self._cache = Cache(find_project(Path(__file__)).cache / "proofs")
-        installed = {f"{found.name}=={found.version}" for found in importlib.metadata.distributions()}
-        self._everywhere = [sys.version, *sorted(installed)]
-
-    def _key(self, parts: Iterable[str]) -> str:
-        return hashlib.sha256("\0".join([*self._everywhere, *parts]).encode()).hexdigest()
-
-    def known(self, *parts: str) -> bool:
-        """Whether a test has passed that rests on these texts alone, its own among them."""
-        return bool(self._cache.get(self._key(parts)))
-
-    def keep(self, *parts: str) -> None:
-        """Note that it has passed."""
-        self._cache.put(self._key(parts), True)
-
-
-@pytest.fixture(scope="session")
-def proofs() -> Proofs:
-    return Proofs()
-
-
 class Reader:
     """Runs scripts and notebooks, each in a fresh process and an empty folder, as a reader would."""
-
-    source = Path(__file__).with_name("reader.py").read_text(encoding="utf-8")
 
     def __init__(self, root: Path) -> None:
         self._root, self._count = root, 0

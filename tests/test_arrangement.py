@@ -12,9 +12,6 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.course import read_course
-from livepages.execute import Engine
-from livepages.source import find_project
 
 ROOT = Path(livepages.__file__).parent
 # Each package may import those that stand below it here. The highest first.
@@ -204,17 +201,6 @@ def test_importing_the_engine_does_not_import_jax() -> None:
         f"livepages.{module}" for module in sorted(MODULES) if not module.endswith(("__init__", "__main__"))
     )
     subprocess.run([sys.executable, "-c", f"import sys, {names}\nassert 'jax' not in sys.modules"], check=True)
-
-
-def test_what_the_site_runs_is_what_the_tests_run() -> None:
-    """That it is also what the site shows is checked by every build (`livepages.render.missing`)."""
-    project = find_project(Path(__file__))
-    pages, failed = Engine(project).read(read_course(project).pages)
-    assert not failed
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "docs"]
-    listed = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout
-    tested = [line for line in listed.splitlines() if "::" in line]
-    assert sorted(tested) == sorted(f"{page.name}::line {block.line}" for page in pages for block in page.program)
 
 
 def test_a_build_imports_neither_what_tests_nor_what_serves() -> None:

@@ -1,51 +1,65 @@
-"""`python -m tests`: what it runs again, and what it leaves out."""
+"""`python -m tests`: which steps it runs again, and which it leaves out."""
 
 from pathlib import Path
 
 import pytest
 
 from tests import __main__ as command
+from tests.__main__ import Step
+
+QUICK, LONG, ENGINE = Step("quick", "quick"), Step("long", "long", once=True), Step("engine", "engine", True, ("docs",))
+STEPS = [QUICK, LONG, ENGINE]
 
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The steps that were run, of a project of one file."""
-    (tmp_path / "page.md").write_text("first")
-    (tmp_path / ".cache").mkdir()
+    """The steps that were run, of a project with one page."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("first")
     monkeypatch.setattr(command, "ROOT", tmp_path)
     monkeypatch.setattr(command, "PASSED", tmp_path / ".cache" / "passed")
-    monkeypatch.setattr(command, "STEPS", {"quick": "quick", command.LAST: "long"})
     ran: list[str] = []
 
     def run(step: str) -> tuple[int, list[str]]:
         ran.append(step)
-        if step == "long" and (tmp_path / "page.md").read_text() == "edited meanwhile":
-            (tmp_path / "page.md").write_text("second")
-        return int("bad" in (tmp_path / "page.md").read_text() and step == "long"), ["FAILED it"]
+        page = tmp_path / "docs" / "page.md"
+        if step == "long" and page.read_text() == "edited meanwhile":
+            page.write_text("second")
+        return int("bad" in page.read_text() and step == "long"), ["FAILED it"]
 
     monkeypatch.setattr(command, "run", run)
     return ran
 
 
-def test_the_last_step_is_left_out_where_it_passed_with_the_same_files(
+def test_a_step_is_left_out_where_it_passed_with_the_same_files(
     ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command.main() == 0 and ran == ["quick", "long"]
+    assert command.main(STEPS) == 0 and ran == ["quick", "long", "engine"]
     (tmp_path / ".cache" / "other").write_text("")  # what is made does not count, ...
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "made.pyc").write_text("")
-    assert command.main() == 0 and ran == ["quick", "long", "quick"]
+    assert command.main(STEPS) == 0 and ran[3:] == ["quick"]
     assert "passed before, with the same files" in capsys.readouterr().out
-    (tmp_path / "new.md").write_text("")  # ... a file does, ...
-    assert command.main() == 0 and ran[3:] == ["quick", "long"]
-    monkeypatch.setenv("LIVE_BROWSER", "another")  # ... and a setting
-    assert command.main() == 0 and ran[5:] == ["quick", "long"]
+    (tmp_path / "docs" / "new.md").write_text("")  # ... a page does for what rests on pages, ...
+    assert command.main(STEPS) == 0 and ran[4:] == ["quick", "long"]
+    (tmp_path / "new.py").write_text("")  # ... another file does for all, ...
+    assert command.main(STEPS) == 0 and ran[6:] == ["quick", "long", "engine"]
+    monkeypatch.setenv("LIVE_BROWSER", "another")  # ... and a setting ...
+    assert command.main(STEPS) == 0 and ran[9:] == ["quick", "long", "engine"]
     monkeypatch.setattr(command, "distributions", list)  # ... and packages
-    assert command.main() == 0 and ran[7:] == ["quick", "long"]
+    assert command.main(STEPS) == 0 and ran[12:] == ["quick", "long", "engine"]
 
 
 @pytest.mark.parametrize("text", ["bad", "edited meanwhile"])
 def test_what_failed_or_was_edited_meanwhile_runs_again(ran: list[str], tmp_path: Path, text: str) -> None:
-    (tmp_path / "page.md").write_text(text)
-    assert command.main() == int(text == "bad")
-    assert command.main() == int(text == "bad") and ran == ["quick", "long"] * 2
+    (tmp_path / "docs" / "page.md").write_text(text)
+    assert command.main([QUICK, LONG]) == int(text == "bad")
+    assert command.main([QUICK, LONG]) == int(text == "bad") and ran == ["quick", "long"] * 2
+
+
+def test_every_test_is_in_one_of_the_steps() -> None:
+    """The steps divide the folder of tests, and slow tests from the others."""
+    commands = [step.command for step in [*command.STEPS, *command.SLOW] if step.once]
+    engine, site = "tests --ignore tests/site --ignore tests/browser", "tests/site tests/browser"
+    parts = [(paths, which) for which in ("'not slow'", "'slow'") for paths in (engine, site)]
+    assert [one.partition(" -m ")[2] for one in commands] == [f"{which} {paths}" for paths, which in parts]

@@ -19,6 +19,8 @@ from livepages.execute import Engine, Runner, WorkerError, failures
 from livepages.execute.cache import Cache
 from tests.conftest import HANG, Site, process_ends
 
+pytestmark = pytest.mark.slow
+
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
 PYTHON = '[tool.livepages]\nruntime = "python"\n'
 # A page with a child, one in a session of its own, and a child of that one, which never ends.

@@ -15,6 +15,8 @@ from livepages.execute import Engine, Failure, Run, Runner, failures
 from livepages.source import Page, ProjectError, find_project
 from tests.conftest import Site
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).with_name("hostile")
 PAGES = sorted(file.stem for file in (HERE / "pages").glob("*.md"))
 SITES = sorted(folder.name for folder in (HERE / "sites").iterdir())

@@ -15,6 +15,8 @@ from livepages.execute import Runner
 from tests.conftest import Site
 from tests.prepared import Commands
 
+pytestmark = pytest.mark.slow
+
 OTHERS = ["properdocs", "zensical"]
 # Of the theme, which is Zensical's own, and what MkDocs's plugins write: search, tags and a second site map.
 DIFFERENT = {

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import HANG, Site
+
+pytestmark = pytest.mark.slow
 
 CONFIG = """\
 site_name: Course

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser import reader
 from tests.browser.reader import View, Visit
-from tests.conftest import OLDEST, Course
+from tests.conftest import Course
 
 expect.set_options(timeout=reader.HANG)
 
@@ -33,11 +33,6 @@ ASK = """async (queries) => {
   }
   return found;
 }"""
-
-
-# What styles and scripts do does not depend on Python. With the one that the site is not published from, a part of the
-# pages is looked at, as their outputs and versions differ.
-collect_ignore_glob = ["test_[!p]*.py", "test_panes.py"] if OLDEST else []
 
 
 @dataclass(frozen=True)

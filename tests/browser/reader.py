@@ -262,11 +262,6 @@ class Visit:
         self.unfold()
         return self._axe({"runOnly": list(WCAG), "rules": {rule: {"enabled": colors} for rule in COLORS}})
 
-    def colors_of(self, scheme: Literal["light", "dark"]) -> list[str]:
-        """What axe finds wrong in the colors of the page as it is now, in a scheme."""
-        self.page.emulate_media(color_scheme=scheme)
-        return self._axe({"runOnly": {"type": "rule", "values": list(COLORS)}})
-
     def _axe(self, options: dict[str, object]) -> list[str]:
         options |= {"resultTypes": ["violations"], "reporter": "no-passes", "preload": False}
         return [

@@ -400,8 +400,9 @@ def test_with_the_keyboard_alone_on_a_phone_and_with_what_axe_asks_for(open_: Ca
 
     run(page, 3)
     expect(yours(page, 3)).to_contain_text("Equal to the published output.")
-    assert visit._axe({"runOnly": list(reader.WCAG)}) == []
-    assert visit.colors_of("light") == []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert visit._axe({"runOnly": list(reader.WCAG)}) == []
 
 
 def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visit], served: Served) -> None:

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Found
 from tests.browser.reader import View, Visit
-from tests.test_answers import PAGES, QUESTION
+from tests.site.test_answers import PAGES, QUESTION
 
 Open = Callable[..., Visit]
 Ask = Callable[[list[str]], dict[str, Found]]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from tests.snippets.answers import right, wrong
+from tests.site.snippets.answers import right, wrong
 
 # --- cross_entropy -------------------------------------------------------------------------------------------------
 

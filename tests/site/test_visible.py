@@ -9,10 +9,10 @@ from livepages.course import read_course
 from livepages.execute import Engine, Runner, failures
 from livepages.source import Page, find_project
 from livepages.source.page import parse
-from tests.conftest import Course, share
+from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))
-# The programs of answers run each by itself: tests/test_answers.py.
+# The programs of answers run each by itself: tests/site/test_answers.py.
 PAGES = [
     path
     for part in read_course(PROJECT).parts
@@ -40,7 +40,8 @@ def test_hidden_blocks_and_settings_are_left_out(tmp_path: Path) -> None:
     assert [(block.line, block.code.strip()) for block in shown.program] == [(5, "a = 1"), (13, "a + b")]
 
 
-@pytest.mark.parametrize("path", share(PAGES), ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
 def test_what_is_visible_runs(course: Course, runner: Runner, path: Path) -> None:
     page, _ = course.ran(path)
     shown = visible(page)

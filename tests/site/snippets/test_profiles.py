@@ -1,14 +1,11 @@
 """The readers of what the profiler writes: a compiled program's text and the messages of a memory profile."""
 
 import gzip
-import sys
 from importlib import import_module
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 profiles = import_module("profiles")
 
 

@@ -1,9 +1,7 @@
 """The diffusion model, checked against cases in which the right guess of the noise is known."""
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -11,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 pytest.importorskip("optax")
 diffusion = import_module("diffusion")
 

@@ -21,7 +21,7 @@ from examiner.watch import PAGES, start
 from livepages.execute import Engine
 from livepages.export.publication import programs
 from livepages.source import Block, Page, find_project
-from tests.conftest import Reader, share
+from tests.conftest import Reader
 
 PROJECT = find_project(Path(__file__))
 FOLDER = PROJECT.docs / "practice"
@@ -145,10 +145,10 @@ def test_running_all_of_a_page_grades_what_the_learner_wrote(
 # --- answers -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", share(list(PARTS)))
+@pytest.mark.parametrize("part", PARTS)
 def test_learners_answers(part: str, reader: Reader) -> None:
-    """See `tests/snippets/answers`."""
-    code = f"{PATH}from tests.snippets.answers import main\nmain({part!r})\n"
+    """See `tests/site/snippets/answers`."""
+    code = f"{PATH}from tests.site.snippets.answers import main\nmain({part!r})\n"
     status, out, err = reader.run("answers.py", code)
     assert status == 0, out + err
     found = json.loads(out.splitlines()[-1])

@@ -1,10 +1,8 @@
 """The server of an exported program: what it pads, what it refuses, and what it counts."""
 
 import json
-import sys
 from importlib import import_module
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,7 +11,6 @@ import numpy as np
 import pytest
 from jax import export
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 pytest.importorskip("flatbuffers")
 serve_model = import_module("serve_model")
 

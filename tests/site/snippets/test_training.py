@@ -1,6 +1,5 @@
 """The five layers of the training loop: each does its own part right, and all draw one curve."""
 
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 optax, _, _, _ = (pytest.importorskip(name) for name in ("optax", "equinox", "flax", "orbax.checkpoint"))
 training_data = import_module("training_data")
 training_pure = import_module("training_pure")

@@ -1,14 +1,11 @@
 """The count of what a compiled program runs, on the text of a program and on a compiled one."""
 
-import sys
 from importlib import import_module
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 loop_counts = import_module("loop_counts")
 
 PARTS = {

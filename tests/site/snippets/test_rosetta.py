@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-SNIPPETS = Path(__file__).parents[2] / "snippets"
+SNIPPETS = Path(__file__).parents[3] / "snippets"
 sys.path.insert(0, str(SNIPPETS))
 rosetta = import_module("rosetta")
 cheat_sheet = import_module("cheat_sheet")

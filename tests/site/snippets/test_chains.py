@@ -1,15 +1,12 @@
 """The diagnostics of chains, against draws whose correlation is known and against BlackJAX."""
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 chains: Any = import_module("chains")
 
 

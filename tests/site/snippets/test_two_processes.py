@@ -1,6 +1,5 @@
 """The program of many processes, in one: how it reads and what it fits."""
 
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import jax
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "snippets"))
 two_processes = import_module("two_processes")
 
 

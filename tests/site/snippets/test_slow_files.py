@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-SNIPPETS = Path(__file__).parents[2] / "snippets"
+SNIPPETS = Path(__file__).parents[3] / "snippets"
 sys.path.insert(0, str(SNIPPETS))
 slow_files = import_module("slow_files")
 

@@ -11,7 +11,7 @@ from livepages.course import read_course
 from livepages.execute import Engine, Outcome, Runner, failures
 from livepages.source import Block, Page, find_project
 from livepages.source.page import parse
-from tests.conftest import Course, share
+from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))
 PAGES = [path for part in read_course(PROJECT).parts for path in part.pages if path.parent.name == "answers"]
@@ -62,7 +62,8 @@ def alone(page: Page, block: Block) -> Page:
     return parse("\n".join(lines), page.path.with_name(f"{page.path.stem}-{block.index}.md"), PROJECT)
 
 
-@pytest.mark.parametrize("path", share(PAGES), ids=names)
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PAGES, ids=names)
 def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Runner, path: Path) -> None:
     page, run = course.ran(path)
     pages = [(alone(page, block), block) for block in page.program if block.options.source != "none"]

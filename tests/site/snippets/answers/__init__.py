@@ -57,7 +57,7 @@ def main(part: str) -> None:
     from examiner.tools import Refused
     from examiner.verdict import judge
 
-    importlib.import_module(f"tests.snippets.answers.{part}")
+    importlib.import_module(f"tests.site.snippets.answers.{part}")
     counts: dict[str, list[int]] = {}
     problems = []
     for answer in ANSWERS:

@@ -2,7 +2,6 @@
 
 The notebook is run to its end. The script holds the very same program, so that is compared, and of the script is run what
 is its own: the set-up, the files that it brings, and every import, where nothing is installed but what it names.
-One Python runs what the other does not.
 """
 
 import ast
@@ -23,15 +22,14 @@ from packaging.requirements import Requirement
 from livepages.course import read_course
 from livepages.export.publication import programs
 from livepages.source import Page, find_project
-from tests.conftest import Course, Proofs, Reader, share
+from tests.conftest import Course, Reader
 
 PROJECT = find_project(Path(__file__))
 COURSE = read_course(PROJECT)
 PAGES = [path for part in COURSE.parts for path in part.pages if "```python" in path.read_text()]
 
-RUN = share(PAGES)
-# Of an answer's notebook, each cell is a program that tests/test_answers.py runs by itself.
-NOTEBOOKS = [path for path in RUN if path.parent.name != "answers"]
+# Of an answer's notebook, each cell is a program that tests/site/test_answers.py runs by itself.
+NOTEBOOKS = [path for path in PAGES if path.parent.name != "answers"]
 
 
 @cache
@@ -139,31 +137,37 @@ def set_up(page: Page) -> list[str]:
     return ["import jax", *found] if found else []
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_script_holds_the_program_and_brings_what_it_imports(
-    course: Course, reader: Reader, proofs: Proofs, path: Path
-) -> None:
-    page, run = course.ran(path)
-    text = programs(page, run, PROJECT, "", str)["script"]
-    compile(text, "script.py", "exec")
+def parts_of(text: str) -> tuple[list[str], list[str]]:
+    """The code that a script has of its own, and that of its page's blocks, without those that it only shows."""
     parts = sections(text)
     own = [code for title, code in parts if title in ("set up", "files that come with the page")]
     blocks = [code for title, code in parts if title not in ("set up", "files that come with the page")]
-    blocks = [code for code in blocks if not code.startswith("# ") or ast.parse(code).body]  # not those only shown
+    return own, [code for code in blocks if not code.startswith("# ") or ast.parse(code).body]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
+def test_a_script_holds_the_program(course: Course, path: Path) -> None:
+    page, run = course.ran(path)
+    text = programs(page, run, PROJECT, "", str)["script"]
+    compile(text, "script.py", "exec")
+    _, blocks = parts_of(text)
     assert [program(code) for code in blocks] == [program(block.code) for block in page.program]
 
-    if path not in RUN:
-        return
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
+def test_a_script_brings_what_it_imports(course: Course, reader: Reader, path: Path) -> None:
+    page, run = course.ran(path)
+    text = programs(page, run, PROJECT, "", str)["script"]
+    own, blocks = parts_of(text)
     needed = "\n".join([text.partition("\n# %%")[0], *own, *map(imports, blocks), *set_up(page)]) + "\n"
-    rests_on = (needed, *absent(text), Path(__file__).read_text(), reader.source)
-    if not proofs.known(*rests_on):
-        status, out, err = reader.run(Path(COURSE.place(path).script).name, needed, absent(text))
-        assert status == 0, out[-2000:] + err[-4000:]
-        proofs.keep(*rests_on)
+    status, out, err = reader.run(Path(COURSE.place(path).script).name, needed, absent(text))
+    assert status == 0, out[-2000:] + err[-4000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, proofs: Proofs, path: Path) -> None:
+def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, path: Path) -> None:
     page, run = course.ran(path)
     made = programs(page, run, PROJECT, "", str)
     text = made["notebook"]
@@ -175,9 +179,6 @@ def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, pro
     name = path.relative_to(PROJECT.docs).as_posix()
     if name in NOTES_OF_THE_COMPILER:
         wanted = {}
-    rests_on = (text, str(wanted), *absent(text), Path(__file__).read_text(), reader.source)
-    if proofs.known(*rests_on):
-        return
     status, out, err = reader.run(Path(COURSE.place(path).notebook).name, text, absent(text))
     assert status == 0, out[-2000:] + err[-4000:]  # errors are those that the cells' tags name
     if name in NAME_PLACES:
@@ -186,4 +187,3 @@ def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, pro
     lines = set(told(out).split("\n"))  # a notebook also writes the values of last lines
     for line, output in wanted.items():
         assert set(output.split("\n")) <= lines, line
-    proofs.keep(*rests_on)

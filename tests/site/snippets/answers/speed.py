@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tests.snippets.answers import right, wrong
+from tests.site.snippets.answers import right, wrong
 
 # --- tax -----------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.experimental import checkify, io_callback
 
-from tests.snippets.answers import right, wrong
+from tests.site.snippets.answers import right, wrong
 
 # --- announce ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from tests.snippets.answers import right, wrong
+from tests.site.snippets.answers import right, wrong
 
 
 def on(mesh, *spec):

@@ -1,0 +1,20 @@
+"""The tests run the blocks that the site shows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from livepages.course import read_course
+from livepages.execute import Engine
+from livepages.source import find_project
+
+
+def test_what_the_site_runs_is_what_the_tests_run() -> None:
+    """That it is also what the site shows is checked by every build (`livepages.render.missing`)."""
+    project = find_project(Path(__file__))
+    pages, failed = Engine(project).read(read_course(project).pages)
+    assert not failed
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "docs"]
+    listed = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout
+    tested = [line for line in listed.splitlines() if "::" in line]
+    assert sorted(tested) == sorted(f"{page.name}::line {block.line}" for page in pages for block in page.program)
