@@ -6,6 +6,7 @@ does nothing else for it. `Seen` is one of them on one computer.
 
 import ast
 import json
+import math
 import operator
 import os
 from collections.abc import Callable, Sequence
@@ -42,14 +43,15 @@ class Seen:
 
     @property
     def margin(self) -> float:
-        """By how much it holds."""
-        apart = abs(self.left - self.right)
-        return self.tolerance - apart if self.tolerance else apart
+        """By how much one of them would have to change for the comparison to come out otherwise."""
+        return abs(abs(self.left - self.right) - self.tolerance)
 
     @staticmethod
     def room(several: Sequence["Seen"]) -> float:
         """The smallest margin of one assertion on several computers, in units of how far they differ there."""
         margins = [one.margin for one in several]
+        if not any(margins):  # whole numbers, wherever one looks
+            return math.inf
         scale = max(abs(number) for one in several for number in (one.left, one.right))
         return min(margins) / (max(margins) - min(margins) + 1e-7 * scale + 1e-300)
 
