@@ -160,6 +160,45 @@ def test_pages_of_no_project_are_left_to_pytest_codeblocks(run: Run, project: Pa
     run("README.md").stdout.fnmatch_lines(["collected 0 items*"])
 
 
+@pytest.fixture
+def recorded_elsewhere(project: Path, commands: Commands) -> Path:
+    """The project, with records of another kind of computer that saw other output."""
+    done = commands.run("livepages", "record", "--host", "mine", folder=project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    host, page = project / "records/mine.yml", project / "records/mine/page.yml"
+    host.write_text(re.sub("system: .*", "system: Plan9 mips", host.read_text()))
+    page.write_text(page.read_text().replace("stdout: '1'", "stdout: '2'"))
+    return host
+
+
+LISTED = [
+    "*= outputs that differ from the records of another kind of host =*",
+    "On *, 1 block without a record, compared with mine (*, Plan9 mips*):",
+    "  docs/page.md:9: whole numbers, by 1 at most, relative 0.5",
+    "If these outputs are right, record this kind of host: livepages record --host NAME",
+]
+
+
+def test_what_differs_from_records_of_other_computers_is_listed_and_passes(run: Run, recorded_elsewhere: Path) -> None:
+    result = run("docs")
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(LISTED, consecutive=True)
+    record = recorded_elsewhere.with_name("mine") / "page.yml"
+    record.write_text(record.read_text().replace("stdout: '2'", "stdout: '1'"))
+    result = run("docs")
+    result.assert_outcomes(passed=2)
+    result.stdout.no_fnmatch_line("*records of another kind*")
+
+
+def test_it_is_listed_once_with_xdist(pytester: pytest.Pytester, recorded_elsewhere: Path) -> None:
+    pytest.importorskip("xdist")
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-n", "2", "--dist", "loadfile", "docs")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(LISTED, consecutive=True)
+    assert result.stdout.str().count("docs/page.md:9: whole") == 1
+
+
 def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:
     pytest.importorskip("xdist")
     (project / "docs" / "page.md").write_text(PAGE.replace("a == 1", "a == 2"))

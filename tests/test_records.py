@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -15,9 +16,11 @@ from livepages.execute import Run
 from livepages.integrations.build import Build
 from livepages.integrations.cli import main
 from livepages.records import Records, mismatch, record
+from livepages.records.mismatch import Mismatch
 from livepages.render import status
 from livepages.source import Page, ProjectError
 from livepages.worker import find_runtime, installed
+from livepages.worker.runtime import newest_instruction_set
 from tests.conftest import Site
 
 BLOCKS = (
@@ -127,9 +130,13 @@ def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Sit
 
 def test_a_host_keeps_its_name_for_itself(recorded: tuple[Site, Page, Run]) -> None:
     site, page, run = recorded
-    rename(site, "new", jax="99.0")
-    with pytest.raises(ProjectError, match=r"new is cpu, jax 99\.0, and this is"):
-        record(site.project, "new", [(page, run)])
+    here = Records(site.project).hosts[0]
+    for other in ({"jax": "99.0"}, {"system": "Darwin arm64"}, {"instruction_set": "sve"}, {"device": "NVIDIA H200"}):
+        rename(site, "new", **other)
+        label = Records(site.project).host("new").label
+        with pytest.raises(ProjectError, match=re.escape(f"new is {label}, and this is {here.label}: record it under")):
+            record(site.project, "new", [(page, run)])
+        record(site.project, "cpu", [(page, run)])
     with pytest.raises(ProjectError, match="no name for a host"):
         record(site.project, "../elsewhere", [(page, run)])
 
@@ -141,6 +148,15 @@ def test_records_of_pages_that_are_gone_are_orphans_until_the_next_recording(rec
     assert Records(site.project).orphans([other]) == [site.root / "records/cpu/page.yml"]
     record(site.project, "cpu", [(other, run)])
     assert Records(site.project).orphans([other]) == []
+
+
+def test_recording_again_adds_the_instruction_set_to_a_record_without_one(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    before = files(site)
+    rename(site, "cpu", instruction_set="")
+    assert files(site) != before
+    record(site.project, "cpu", [(page, run)])
+    assert files(site) == before
 
 
 CONFLICT = "<<<<<<< HEAD\ndevice: cpu\n=======\ndevice: gpu\n>>>>>>> other\n"
@@ -271,24 +287,118 @@ def test_blocks_of_one_include_are_recorded_each_by_itself(site: Site) -> None:
 # --- compared ------------------------------------------------------------------------------------------------------
 
 
-def test_an_outcome_must_equal_the_record_of_its_kind_or_else_any(recorded: tuple[Site, Page, Run]) -> None:
+def test_an_outcome_must_equal_the_record_of_its_kind(recorded: tuple[Site, Page, Run]) -> None:
     site, page, run = recorded
-    block, outcome = page.program[0], run.outcomes[0]
+    assert compared(site, page, run) is None
+    edit(site, "x is 2.0", "x is 3.0")
+    found = compared(site, page, run)
+    assert found and found.same_kind
+    label = Records(site.project).hosts[0].label
+    assert label == f"cpu, jax {installed('jax')}, {run.computer}"
+    assert (
+        str(found)
+        == f"the record of cpu ({label}) differs; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
+    )
 
-    def told(device: str) -> str:
-        return mismatch(block, outcome, device, Records(site.project).seen(page)[block.index], find_runtime("jax"))
 
-    assert told("cpu") == told("NVIDIA H200") == ""
-    file = site.root / "records/cpu/page.yml"
-    file.write_text(file.read_text().replace("x is 2.0", "x is 3.0"))
-    for device in ("cpu", "NVIDIA H200"):
-        assert (
-            told(device)
-            == f"the record of cpu (cpu, jax {installed('jax')}) differs; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
-        )
-    rename(site, "old", jax="0.4.1")  # there it differed
-    record(site.project, "cpu", [(page, run)])  # and here this one
-    assert told("cpu") == told("NVIDIA H200") == ""
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"instruction_set": "avx1024"},
+        {"instruction_set": ""},  # recorded before there was this field
+        {"system": "Darwin arm64"},
+        {"jax": "0.4.1"},
+    ],
+)
+def test_a_difference_from_a_record_of_another_kind_only_informs(
+    recorded: tuple[Site, Page, Run], about: dict[str, str]
+) -> None:
+    site, page, run = recorded
+    rename(site, "other", **about)
+    assert compared(site, page, run) is None
+    edit(site, "x is 2.0", "x is 3.0", "other")
+    found = compared(site, page, run)
+    assert found and not found.same_kind and found.host.name == "other"
+    record(site.project, "cpu", [(page, run)])  # and now there is one of this kind, which decides
+    assert compared(site, page, run) is None
+
+
+def test_the_nearest_record_is_of_the_same_device_and_release(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    rename(site, "old", jax="0.4.1")
+    record(site.project, "cpu", [(page, run)])
+    rename(site, "near", instruction_set="avx1024")
+    edit(site, "x is 2.0", "x is 3.0", "near")
+    found = compared(site, page, run)
+    assert found and found.host.name == "near"
+    edit(site, "x is 2.0", "x is 3.0", "old")
+    (site.root / "records/near.yml").unlink()
+    found = compared(site, page, run)
+    assert found and found.host.name == "old"
+
+
+def test_of_an_accelerator_the_kind_of_computer_does_not_matter(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, run = recorded
+    edit(site, "x is 2.0", "x is 3.0")
+    edit(site, "device: cpu", "device: NVIDIA H200")
+    for device, same in (("NVIDIA H200", True), ("NVIDIA H100", False), ("cpu", False)):
+        found = compared(site, page, replace(run, device=device, computer="Linux aarch64 neon"))
+        assert found and found.same_kind == same
+
+
+def compared(site: Site, page: Page, run: Run) -> Mismatch | None:
+    """How the first block of a run differs from the records."""
+    block = page.program[0]
+    return mismatch(block, run.outcomes[0], run, Records(site.project).seen(page)[block.index], find_runtime("jax"))
+
+
+def edit(site: Site, old: str, new: str, host: str = "cpu") -> None:
+    """Change what the record of a host says of the page."""
+    file = site.root / f"records/{host}/page.yml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("listed", "newest"),
+    [
+        ("flags\t\t: fpu sse2 sse4_2 avx f16c avx2 fma avx512f avx512_bf16\nbugs\t\t: none\n" * 2, "avx512"),
+        ("flags\t\t: fpu sse2 sse4_2 avx f16c avx2 fma\n", "avx2"),
+        ("flags\t\t: fpu sse4_2 avx\nvmx flags\t: avx2\n", "avx"),
+        ("flags\t\t: fpu sse2 sse4_1 sse4_2\n", "sse4.2"),
+        ("flags\t\t: fpu sse2\n", ""),
+        ("Features\t: fp asimd evtstrm sve sve2\n", "sve"),
+        ("Features\t: fp asimd evtstrm\n", "neon"),
+        ("isa\t\t: rv64imafdcv\n", ""),
+        ("hw.optional.sse4_2: 1\nhw.optional.avx1_0: 1\nhw.optional.avx2_0: 1\nhw.optional.avx512f: 0\n", "avx2"),
+        ("hw.optional.floatingpoint: 1\nhw.optional.neon: 1\nhw.optional.neon_hpfp: 1\n", "neon"),
+        ("", ""),
+    ],
+)
+def test_the_instruction_set_is_the_newest_that_the_system_lists(listed: str, newest: str) -> None:
+    assert newest_instruction_set(listed) == newest
+
+
+X86, ARM = "flags: sse4_2 avx avx2 avx512f\n", "Features: asimd sve\n"
+
+
+@pytest.mark.parametrize(
+    ("listed", "flags", "used"),
+    [
+        (X86, "", "avx512"),
+        (X86, "--xla_cpu_max_isa=AVX2", "avx2"),
+        (X86, "--xla_cpu_max_isa=AVX --xla_cpu_max_isa=sse4_2", "sse4.2"),
+        (X86, "--xla_cpu_max_isa=AVX512_VNNI", "avx512"),
+        (X86, "--xla_cpu_max_isa=unknown", "avx512"),
+        (ARM, "", "neon"),  # by default, XLA doesn't use SVE
+        (ARM, "--xla_cpu_max_isa=SVE", "sve"),
+    ],
+)
+def test_jax_may_stop_at_an_older_instruction_set(
+    listed: str, flags: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert newest_instruction_set(listed, find_runtime("jax").newest_used()) == used
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str]:

@@ -262,7 +262,7 @@ class Runner:
             only = [at for at in only if at > ended and (whole or blocks[at].options.fresh)]
             if whole and any(not blocks[at].options.fresh for at in only):
                 only = [at for at in range(ended) if not blocks[at].options.fresh] + only
-        return _run_of(running)
+        return _run_of(running, project.runtime.computer)
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
         """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
@@ -470,14 +470,15 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
             running.messages.all.append(Gave(at, stopped))
 
 
-def _run_of(running: Running) -> Run:
-    """What the processes of a page have said."""
+def _run_of(running: Running, computer: str) -> Run:
+    """What the processes of a page have said on this kind of computer."""
     said = running.messages.all
     finished = [message for message in said if isinstance(message, Finished)]
     asked = [message for message in said if isinstance(message, Asked | Finished)]
     return Run(
         outcomes=tuple(outcome or Outcome() for outcome in _outcomes(running.task, said)),
         device=next((one.device for one in finished), ""),
+        computer=computer,
         files=_sorted(*(one.files for one in asked)),
         questions=_sorted(*(one.questions for one in asked)),
         modules=_sorted(*(one.modules for one in finished)),

@@ -231,6 +231,7 @@ class Beside:
             "processor": f"{os.cpu_count()} × {_processor()}",
             "driver": about["driver"],
             "system": f"{platform.system()} {platform.machine()}",
+            "instruction_set": self._runtime.instruction_set(),
             "python": platform.python_version(),
             **versions,
             "distributions": _imported(asked["code"]),

@@ -12,6 +12,8 @@ import threading
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +35,7 @@ from livepages.source import (
     read_page,
 )
 
+_DIFFERS = "differs from a record of another kind"  # a property of reports, which reach the terminal from xdist, too
 _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 _PUBLISHED = pytest.StashKey[dict[Path, frozenset[Path]]]()
 
@@ -76,6 +79,21 @@ def pytest_collect_file(
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Ask for the pages in the order in which they run, so that whoever watches sees how far they are."""
     items.sort(key=lambda item: turn(item.page) if isinstance(item, BlockItem) else (False, -math.inf))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the blocks whose output differs from the nearest record, where none is of the kind they ran on."""
+    reports = terminalreporter.getreports("passed")
+    told = sorted(tuple(value) for report in reports for name, value in report.user_properties if name == _DIFFERS)
+    if not told:
+        return
+    terminalreporter.section("outputs that differ from the records of another kind of host")
+    for (here, record), found in groupby(told, key=itemgetter(0, 1)):
+        places = [f"{page}:{line}: {difference}" for *_, page, line, difference in found]
+        terminalreporter.line(f"On {here}, {count(len(places), 'block')} without a record, compared with {record}:")
+        for place in places:
+            terminalreporter.line(f"  {place}")
+    terminalreporter.line("If these outputs are right, record this kind of host: livepages record --host NAME")
 
 
 def _project_of(file: Path) -> Project | None:
@@ -188,9 +206,16 @@ class BlockItem(TestBlock):
         if unread := runs.records.problems([self.page]):
             raise BlockError("\n".join(map(str, unread)))
         seen = runs.records.seen(self.page)[block.index]
-        if told := mismatch(block, outcome, run.device, seen, self.project.runtime):
+        runtime = self.project.runtime
+        found = mismatch(block, outcome, run, seen, runtime)
+        if found and found.same_kind:
             message = "the output differs from the record; if it is right, record it with `livepages record`"
-            raise BlockError(str(Failure(block.page, block.line, block.line, message, told)))
+            raise BlockError(str(Failure(block.page, block.line, block.line, message, str(found))))
+        if found:
+            here = ", ".join(filter(None, [run.device, runtime.release, run.computer]))
+            difference = f"{found.difference.cause}{found.difference.size}"
+            told = (here, f"{found.host.name} ({found.host.label})", block.page, block.line, difference)
+            self.user_properties.append((_DIFFERS, told))
 
     def _is_asked(self, number: int) -> bool:
         """Whether a block of the page is tested as well."""

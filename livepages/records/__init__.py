@@ -3,6 +3,7 @@
 from livepages.records.comparison import Comparison, Place, compare
 from livepages.records.differences import differ
 from livepages.records.files import write
+from livepages.records.mismatch import mismatch, same_kind
 from livepages.records.store import (
     FAILED,
     NOT_RUN,
@@ -11,7 +12,6 @@ from livepages.records.store import (
     Records,
     Seen,
     entry,
-    mismatch,
     record,
     short_key,
     used_files,
@@ -31,6 +31,7 @@ __all__ = [
     "entry",
     "mismatch",
     "record",
+    "same_kind",
     "short_key",
     "used_files",
     "write",

@@ -39,7 +39,8 @@ class Host:
     count: int
     processor: str
     driver: str
-    system: str
+    system: str  # and the architecture
+    instruction_set: str = field(default="", kw_only=True)  # the newest one used; empty if the system names none
     python: str
     versions: Mapping[str, str]  # of the runtime's distributions; in the file each stands for itself
     distributions: Mapping[str, str]  # versions of what the pages imported
@@ -53,10 +54,19 @@ class Host:
         return next((f"{name} {number}" for name, number in self.versions.items()), f"Python {self.python}")
 
     @property
+    def computer(self) -> str:
+        """The kind of computer, as `Runtime.computer`.
+
+        In a record that was made before instruction sets were recorded, it is a kind of its own: one whose system names
+        no instruction set.
+        """
+        return f"{self.system} {self.instruction_set}".rstrip()
+
+    @property
     def label(self) -> str:
         """What tells hosts apart, in words."""
         kind = self.device if self.count == 1 else f"{self.count} × {self.device}"
-        return f"{kind}, {self.release}"
+        return f"{kind}, {self.release}, {self.computer}"
 
 
 @dataclass(frozen=True)
@@ -226,31 +236,6 @@ class Records:
         return Failure(self._project.name(file), error.line, 0, what)
 
 
-def mismatch(block: Block, outcome: Outcome, device: str, seen: Iterable[Seen], runtime: Runtime) -> str:
-    """How a block's outcome differs from what was recorded of the same code; empty if it does not.
-
-    A record of the same kind of device and the same release decides if there is one. Elsewhere an outcome is right that
-    equals any of those recorded: releases word their messages differently.
-
-    Args:
-        block: the block.
-        outcome: what running it gave here.
-        device: the kind it ran on.
-        seen: what hosts saw of it.
-        runtime: what ran it here.
-    """
-    here = entry(block, outcome)
-    known = [other for other in seen if other.entry.good]
-    same = [other for other in known if (other.device, other.host.release) == (device, runtime.release)]
-    told = []
-    for other in same or known:
-        difference = differ(other.entry, here, block.options.tolerance, block.options.volatile, runtime.meaningless)
-        if difference is None:
-            return ""
-        told.append(f"the record of {other.host.name} ({other.host.label}) differs; {difference}")
-    return "\n".join(told)
-
-
 def entry(block: Block, outcome: Outcome) -> Entry:
     """What is recorded of a block's outcome."""
     failure, outcome = judge(block, outcome), shortened(outcome)
@@ -307,7 +292,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
     host = _this_host(project, name, [module for _, run in ran for module in run.modules])
     known = Records(project)
     before = next((other for other in known.hosts if other.name == name), None)
-    if before and (before.device != host.device or _number(before.release) > _number(host.release)):
+    if before and (_is_another_kind(before, host, project.runtime) or _number(before.release) > _number(host.release)):
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
     changed = []
     for page, run in ran:
@@ -334,6 +319,13 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
     return changed
 
 
+def _is_another_kind(before: Host, here: Host, runtime: Runtime) -> bool:
+    """Whether a host's record was made on another kind of device, or for a processor, on another kind of computer."""
+    if before.device != here.device or not runtime.is_processor(here.device):
+        return before.device != here.device
+    return before.system != here.system or before.instruction_set not in ("", here.instruction_set)
+
+
 def _kept(old: Entry | None, new: Entry, block: Block, runtime: Runtime) -> Entry:
     """The old entry if the new one says the same: times, and what `volatile` outputs say, differ from run to run."""
     if old is None or differ(old, new, block.options.tolerance, block.options.volatile, runtime.meaningless):
@@ -347,6 +339,7 @@ def _this_host(project: Project, name: str, modules: Iterable[str]) -> Host:
         **runtime.describe(),
         "processor": f"{os.cpu_count()} × {_processor()}",
         "system": f"{platform.system()} {platform.machine()}",
+        "instruction_set": runtime.instruction_set(),
         "python": platform.python_version(),
         "versions": runtime.versions(),
         "environment": runtime.variables(),

@@ -14,7 +14,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from livepages.execute import ERR, Failure, Outcome, Raised, Run, count, judge, shortened
-from livepages.records import Entry, Seen, differ, entry
+from livepages.records import Entry, Seen, differ, entry, same_kind
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
@@ -40,7 +40,7 @@ def page_lines(
     for block in page.blocks:
         lines += page.shown[at : block.fence.start]
         notes, at = _notes(page, block)
-        context = _Context(found[block.index], runtime, run.device, seen.get(block.index, ()), stash)
+        context = _Context(found[block.index], runtime, run, seen.get(block.index, ()), stash)
         lines += _block_lines(block, outcomes.get(block.index), notes, context)
     return [*lines, *page.shown[at:]]
 
@@ -49,7 +49,7 @@ def page_lines(
 class _Context:
     anchor: str
     runtime: Runtime
-    device: str
+    run: Run
     seen: Sequence[Seen]
     stash: Callable[[str], str]
 
@@ -217,7 +217,7 @@ def _raised(raised: Raised) -> str:
 
 def _small_print(outcome: Outcome, context: _Context) -> str:
     recorded = "; ".join(f"{_label(other)}, on {other.host.day}" for other in context.seen if other.entry.good)
-    ran_on = ", ".join(filter(None, [context.runtime.words, context.device]))
+    ran_on = ", ".join(filter(None, [context.runtime.words, context.run.device]))
     return (
         '<details class="live-small" data-search-exclude><summary>details</summary><span>Took '
         f"<span data-live-volatile>{_time(outcome.seconds)}</span>{_counts(outcome)}; {html.escape(ran_on)}. "
@@ -245,11 +245,12 @@ def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
         return ""
     others = []
     for other in context.seen:
-        if not other.entry.good or (other.device, other.host.release) == (context.device, context.runtime.release):
+        if not other.entry.good or same_kind(other, context.run, context.runtime):
             continue
         if options.volatile or differ(here, other.entry, options.tolerance, meaningless=context.runtime.meaningless):
             label, body = html.escape(_label(other)), html.escape(other.entry.text)
-            cost = f"{_time(other.entry.seconds)}{_counts(other.entry)}; {other.host.name}, {other.host.day}"
+            host = f"{other.host.name}, {other.host.computer}, {other.host.day}"
+            cost = f"{_time(other.entry.seconds)}{_counts(other.entry)}; {host}"
             others.append(
                 f'<details name="{html.escape(context.anchor)}"><summary>{label}</summary>'
                 f"<pre><code>{body}</code></pre><p>{html.escape(cost)}</p></details>"

@@ -64,7 +64,7 @@ class _Status:
             entries = [seen.entry for place in self._places() for seen in self._at(*place) if seen.host == host]
             rows["device"].append(host.device if host.count == 1 else f"{host.count} × {host.device}")
             rows["processor"].append(host.processor)
-            rows["system"].append("; ".join(filter(None, [host.system, host.driver])))
+            rows["system"].append("; ".join(filter(None, [host.computer, host.driver])))
             rows[", ".join(self._hosts[0].versions) or "runtime"].append(", ".join(host.versions.values()))
             rows["Python"].append(host.python)
             rows["recorded on"].append(host.day)

@@ -27,6 +27,8 @@ devices = jax.devices()
 driver = "" if devices[0].platform == "cpu" else devices[0].client.platform_version
 print(json.dumps({"device": devices[0].device_kind, "count": len(devices), "driver": driver}))
 """
+# The values of --xla_cpu_max_isa that keep XLA from an instruction set whose results differ.
+_MAX_ISA = {"SSE4_2": "sse4.2", "AVX": "avx", "AVX2": "avx2", "NEON": "neon"}
 _SET_BY_JAX = ("TPU_SKIP_MDS_QUERY", "TPU_ML_PLATFORM", "TPU_ML_PLATFORM_VERSION")  # jax/_src/cloud_tpu_init.py
 
 
@@ -71,6 +73,15 @@ class JaxRuntime(Runtime):
 
     def __init__(self) -> None:
         self._counts = {_TRACE: 0, _COMPILE: 0}
+
+    def newest_used(self) -> str:
+        """As `Runtime.newest_used`: what XLA is told by its flag; by default it uses no SVE on ARM."""
+        told = re.findall(r"--xla_cpu_max_isa=(\w+)", os.environ.get("XLA_FLAGS", ""))
+        return _MAX_ISA.get(told[-1].upper(), "") if told else "neon"
+
+    def is_processor(self, device: str) -> bool:
+        """As `Runtime.is_processor`."""
+        return device.rpartition(" ")[2] == "cpu"
 
     def variables(self) -> dict[str, str]:
         """As `Runtime.variables`, without those that importing JAX sets: a process may have done so, or not."""

@@ -8,6 +8,7 @@ import contextlib
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -66,6 +67,27 @@ class Runtime:
             "distributions": self.versions(),
             "environment": {**_variables(_OF_PYTHON), **self.variables()},
         }
+
+    @property
+    def computer(self) -> str:
+        """The kind of this computer, as far as rounding differs: its system, architecture and instruction set."""
+        return f"{platform.system()} {platform.machine()} {self.instruction_set()}".rstrip()
+
+    def instruction_set(self) -> str:
+        """The newest instruction set that results are computed with, as ``avx2``; empty if the system names none."""
+        return newest_instruction_set(_listed(), self.newest_used())
+
+    def newest_used(self) -> str:
+        """The instruction set that the runtime stops at where the processor has newer ones; empty if at none."""
+        return ""
+
+    def is_processor(self, device: str) -> bool:
+        """Whether what ran on a device was computed by the processor of the computer, not by an accelerator.
+
+        Args:
+            device: as `device` names it.
+        """
+        return True
 
     def variables(self) -> dict[str, str]:
         """The environment variables that the runtime reads."""
@@ -155,6 +177,41 @@ _DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 def _variables(beginnings: tuple[str, ...]) -> dict[str, str]:
     found = sorted(os.environ.items())
     return {name: value for name, value in found if name.startswith(beginnings) and name not in _SET}
+
+
+# From the oldest to the newest of each architecture, with the flags by which Linux and macOS list them.
+_INSTRUCTION_SETS = {
+    "sse4.2": {"sse4_2"},
+    "avx": {"avx", "avx1_0"},
+    "avx2": {"avx2", "avx2_0"},
+    "avx512": {"avx512f"},
+    "neon": {"neon", "asimd"},
+    "sve": {"sve"},
+}
+
+
+def newest_instruction_set(listed: str, limit: str = "") -> str:
+    """The newest instruction set of a processor, of those that round differently; empty if none of them is listed.
+
+    Args:
+        listed: the content of ``/proc/cpuinfo`` on Linux, the output of ``sysctl hw.optional`` on macOS.
+        limit: the newest one to consider; all if empty.
+    """
+    found = re.findall(r"^(?:flags|Features)\s*: (.*)|^hw\.optional\.(\w+): 1$", listed, re.MULTILINE)
+    flags = {flag for linux, macos in found for flag in (*linux.split(), macos)}
+    names = list(_INSTRUCTION_SETS)
+    considered = names[: names.index(limit) + 1] if limit else names
+    return next((name for name in reversed(considered) if flags & _INSTRUCTION_SETS[name]), "")
+
+
+@cache
+def _listed() -> str:
+    """The flags of this computer's processor, as its system lists them; empty where it does not."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    with contextlib.suppress(OSError):
+        return subprocess.run(["/usr/sbin/sysctl", "hw.optional"], capture_output=True, text=True, check=False).stdout
+    return ""
 
 
 def is_device(needs: str) -> bool:
