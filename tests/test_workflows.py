@@ -35,6 +35,18 @@ def test_every_supported_python_is_tested() -> None:
     assert f'requires-python = ">={pythons[0]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
+def test_every_page_runs_on_other_processors_and_systems_too() -> None:
+    job = workflow("test")["jobs"]["test"]
+    matrix = job["strategy"]["matrix"]
+    newest = matrix["python"][-1]
+    assert matrix["include"] == [{"os": os, "python": newest} for os in ("ubuntu-24.04-arm", "macos-15")]
+    first, others = job["steps"][-2:]
+    (everything,) = matrix["os"]
+    assert (first["if"], others["if"]) == (f"matrix.os == '{everything}'", f"matrix.os != '{everything}'")
+    tested = others["run"].partition("pytest -rfE ")[2].split()
+    assert "docs" in tested and all((ROOT / path).exists() for path in tested)
+
+
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_actions_are_pinned_by_hash(file: Path) -> None:
     used = re.findall(r"uses: (.*)", file.read_text(encoding="utf-8"))
