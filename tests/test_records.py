@@ -12,7 +12,7 @@ import yaml
 
 from livepages import render
 from livepages.course import read_course
-from livepages.execute import Run
+from livepages.execute import Outcome, Run
 from livepages.integrations.build import Build
 from livepages.integrations.cli import main
 from livepages.records import Records, mismatch, record
@@ -520,6 +520,80 @@ def test_what_cannot_run_here_is_shown_from_the_newest_record_and_said_so(site: 
     rename(site, "gpus", device="NVIDIA H200", jax="0.11.2", day="2026-11-20")
     text = shown(site, page, run)
     assert "This output was recorded on NVIDIA H200, jax 0.11.2, on 2026-11-20:" in text and "many\nmore" in text
+
+
+def results(site: Site, page: Page, run: Run) -> list[str]:
+    """The result of each block as it is shown, class first, without the small print."""
+    return [
+        part.partition('<details class="live-small')[0]
+        for part in shown(site, page, run).split('<div class="live-result')[1:]
+    ]
+
+
+def test_until_a_block_has_run_its_record_is_shown_and_said_to_be_one(site: Site) -> None:
+    blocks = (
+        "print('a <' + 'b')\nimport sys\nprint('hint', file=sys.stderr)",
+        'raises="KeyError"\n{}["k"]',
+        'volatile="on"\nprint("1 s")',
+        'html="on"\nprint("<b>bold</b>")',
+        'alt="A line."\nimport matplotlib.pyplot as plt\n_ = plt.plot([1, 2])',
+        "quiet = 1",
+        'source="none"\nassert quiet',
+    )
+    page, run = site.run(*blocks)
+    record(site.project, "cpu", [(page, run)])
+    waits = Run((Outcome(pending=True),) * 7)
+    text, error, volatile, markup, figure, quiet = results(site, page, waits)
+    said = f"Running … This output was recorded on {recorded_label(site)}:</p>"
+    assert text.startswith(" live-recorded") and said in text and 'data-live-pending="docs/page.md:3"' in text
+    assert re.findall(r"live-(std\w+).*?<code>([^<]*)", text) == [("stdout", "a &lt;b"), ("stderr", "hint")]
+    assert said in error and "<strong>KeyError</strong>: &#x27;k&#x27;" in error
+    assert said in volatile and "<code>1 s</code>" in volatile
+    assert ">Running …</p></div>" in markup and "bold" not in markup
+    assert ">Running … The figure appears when the page has run.</p></div>" in figure
+    assert quiet.startswith(" live-silent") and ">Running …</p></div>" in quiet
+
+    # What has run by now is shown instead, and a record of other code is not.
+    half = results(site, page, replace(waits, outcomes=(run.outcomes[0], *waits.outcomes[1:])))
+    assert (
+        "a &lt;b" in half[0]
+        and "Running" not in half[0]
+        and "recorded on" not in half[0]
+        and half[1:]
+        == [
+            error,
+            volatile,
+            markup,
+            figure,
+            quiet,
+        ]
+    )
+    edited = results(site, site.page("print('a <' + 'c')", *blocks[1:]), waits)
+    assert len(edited) == 7 and all(re.match(r'" .*>Running …</p></div>', result) for result in edited)
+
+
+def recorded_label(site: Site) -> str:
+    host = Records(site.project).hosts[0]
+    return f"{host.device}, {host.release}, on {host.day}"
+
+
+def test_a_page_that_is_running_does_not_say_that_all_its_outputs_are_its_own(recorded: tuple[Site, Page, Run]) -> None:
+    run = recorded[2]
+    assert "Every output on this page was produced by the code above it, with jax 1 on cpu." in render.stamp(
+        run, "jax 1"
+    )
+    waits = render.stamp(replace(run, outcomes=(*run.outcomes[:2], Outcome(pending=True))), "jax 1")
+    assert "Every output" not in waits and "its recorded output is shown" in waits
+
+
+def test_the_record_that_is_shown_is_the_nearest(site: Site) -> None:
+    page, run = site.run("print('here')")
+    waits = replace(run, outcomes=(Outcome(pending=True),))
+    for name, about in (("old", {"jax": "0.4.1"}), ("other", {"instruction_set": "avx1024"}), ("near", {})):
+        record(site.project, "cpu", [(page, run)])
+        rename(site, name, **about)
+        edit(site, "stdout: here", f"stdout: {name}", name)
+        assert f"<code>{name}</code>" in shown(site, page, waits)
 
 
 def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run]) -> None:

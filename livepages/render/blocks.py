@@ -13,11 +13,12 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from livepages.execute import ERR, Failure, Outcome, Raised, Run, count, judge, shortened
+from livepages.execute import ERR, OUT, Failure, Outcome, Raised, Run, count, judge, shortened
 from livepages.records import Entry, Seen, differ, entry, same_kind
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
+_RECORDED = " live-recorded"  # the class of a result that shows a record, not what the block gave now
 SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
 
 
@@ -132,6 +133,8 @@ def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], contex
     options = block.options
     if _hidden(block, outcome):
         return []
+    if outcome and outcome.pending and options.source == "none" and _is_silent(_nearest(context)):
+        return []
     stash = context.stash
     shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.why, never=" live-off"))
     if outcome and options.result == "markdown" and not judge(block, outcome):
@@ -160,7 +163,7 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     if failure := judge(block, outcome):
         return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
     if outcome.pending:
-        return _pending(block)
+        return _pending(block, _nearest(context))
     if outcome.stopped_by is not None:
         return _not_run(block, outcome.skipped, where="Not run")
     if outcome.skipped:
@@ -207,12 +210,15 @@ def _folded(kind: str, body: str) -> str:
 
 
 def _raised(raised: Raised) -> str:
-    lead = html.escape(raised.type)
-    message = html.escape(raised.message.strip())
-    return _folded("live-error", f"<strong>{lead}</strong>{': ' if message else ''}{message}") + (
+    return _error(raised.type, raised.message) + (
         f'<details class="live-traceback"><summary>Traceback</summary>'
         f"<pre><code>{html.escape(raised.traceback)}</code></pre></details>"
     )
+
+
+def _error(kind: str, message: str) -> str:
+    message = html.escape(message.strip())
+    return _folded("live-error", f"<strong>{html.escape(kind)}</strong>{': ' if message else ''}{message}")
 
 
 def _small_print(outcome: Outcome, context: _Context) -> str:
@@ -262,20 +268,50 @@ def _newest(seen: Sequence[Seen]) -> Seen | None:
     return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
 
 
+def _nearest(context: _Context) -> Seen | None:
+    """The record of a block that its output here will most likely equal: of this release, on this kind of computer."""
+    runtime = context.runtime
+
+    def nearness(other: Seen) -> tuple[bool, bool]:
+        return other.host.release == runtime.release, other.host.computer == runtime.computer
+
+    return max((other for other in context.seen if other.entry.good), key=nearness, default=None)
+
+
+def _recorded(block: Block, seen: Seen | None) -> tuple[str, str]:
+    """The text of a record as HTML, after a sentence that introduces it; both empty if there is no text to show."""
+    if seen is None or block.options.html or block.options.result == "markdown":
+        return "", ""
+    entry = seen.entry
+    parts = [_text(stream, text, block) for stream, text in ((OUT, entry.stdout), (ERR, entry.stderr)) if text]
+    if entry.error:
+        kind, _, message = entry.error.partition(":")
+        parts.append(_error(kind, message))
+    said = f" This output was recorded on {_label(seen)}, on {seen.host.day}:" if parts else ""
+    return said, "".join(parts)
+
+
+def _is_silent(recorded: Seen | None) -> bool:
+    """Whether there is a record and it holds no output."""
+    return recorded is not None and not recorded.entry.text and not recorded.entry.figures
+
+
 def _not_run(block: Block, why: str, recorded: Seen | None = None, where: str = "Not run here", never: str = "") -> str:
-    """Why a block did not run, and what the newest record of it says, if there is one."""
-    said = f"{where}: {why}"
-    body = ""
-    if recorded:
-        said += f". This output was recorded on {_label(recorded)}, on {recorded.host.day}:"
-        body = _folded("live-stdout", html.escape(recorded.entry.text))
+    """Why a block did not run, and the text of the newest record of it, if there is one."""
+    introduced, body = _recorded(block, recorded)
+    said = f"{where}: {why}{'.' if introduced else ''}{introduced}"
     note = f'<p class="live-note">{html.escape(said)}</p>'
-    return f'<div class="live-result{never}" {_marker(block)}>{note}{body}</div>'
+    return f'<div class="live-result{never}{_RECORDED if body else ""}" {_marker(block)}>{note}{body}</div>'
 
 
-def _pending(block: Block) -> str:
-    note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">Running …</p>'
-    return f'<div class="live-result" {_marker(block)}>{note}</div>'
+def _pending(block: Block, recorded: Seen | None) -> str:
+    """The text of the nearest record of a block that has not run yet, if there is one, and what appears later."""
+    introduced, body = _recorded(block, recorded)
+    kind = _RECORDED if body else " live-silent" if _is_silent(recorded) else ""
+    later = " The figure appears when the page has run." if recorded and recorded.entry.figures else ""
+    said = html.escape(f"Running …{later}{introduced}")
+    note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">{said}</p>'
+    return f'<div class="live-result{kind}" {_marker(block)}>{note}{body}</div>'
 
 
 def _failure(failure: Failure) -> str:
@@ -308,4 +344,8 @@ def stamp(run: Run, versions: str) -> str:
     """The line that says on what a page ran, as HTML."""
     device = f" on {html.escape(run.device)}" if run.device else ""
     text = f"Every output on this page was produced by the code above it, with {html.escape(versions)}{device}."
+    if run.pending:
+        text = (
+            f"This page is running, with {html.escape(versions)}. Until a block has run, its recorded output is shown."
+        )
     return f'<p class="live-stamp" data-search-exclude>{text}</p>'
