@@ -123,10 +123,9 @@ class Site:
     """A project of a test's own."""
 
     def __init__(self, root: Path, runner: Runner) -> None:
-        self.root = root
-        self._runner = runner
+        self.root, self.runner = root, runner
         self.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\ntimeout = 30\n')
-        (root / "docs").mkdir()
+        (root / "docs").mkdir(exist_ok=True)
 
     @property
     def project(self) -> Project:
@@ -134,7 +133,7 @@ class Site:
 
     @property
     def engine(self) -> Engine:
-        return Engine(self.project, self._runner)
+        return Engine(self.project, self.runner)
 
     def write(self, name: str, text: str) -> Path:
         """A file of the project."""

@@ -282,13 +282,47 @@ def test_what_is_installed_where_it_is_written_is_covered(site: Site, tmp_path_f
     assert not site.engine.kept([page])
 
 
-def test_a_copy_of_a_project_with_its_cache_is_run_again(site: Site, page: Path) -> None:
-    """What the runs have read is known by names in the other folder, where downloads would not take it from."""
-    assert kept(site, page)
-    name, copy = page.relative_to(site.root), site.root.with_name("copy")
-    shutil.copytree(site.root, copy)
-    site.root = copy
-    assert not kept(site, copy / name)
+def copied(site: Site, name: str) -> Site:
+    """A copy of a project with all that it keeps, in another folder."""
+    folder = site.root.parent / "elsewhere" / name
+    shutil.copytree(site.root, folder)
+    return Site(folder, site.runner)
+
+
+def test_a_run_is_kept_wherever_the_project_lies(site: Site, page: Path) -> None:
+    """Continuous integration publishes what another of its machines has run."""
+    [run] = site.engine.kept([site.read(page)]).values()
+    copy = copied(site, "copy")
+    there = copy.read(copy.root / "docs/page.md")
+    assert copy.engine.kept([there]) == {there.path: run}
+    assert {"snippets/helper.py", "snippets/data.txt", "hosts"} <= {*run.files}
+    copy.write("snippets/data.txt", "other data")
+    assert not copy.engine.kept([there])
+    assert "content snippets/data.txt has changed" in copy.engine.why_stale(there)
+
+
+@pytest.mark.parametrize(
+    ("code", "tied"),
+    [
+        ("import helper\nprint(helper.__file__)", True),
+        ("import helper\nraise ValueError(helper.__file__)", True),
+        ("import helper, pathlib\nprint(pathlib.Path(helper.__file__).parents[2].joinpath('beside').exists())", True),
+        ("import helper, os\nprint(os.path.realpath(os.__file__) != os.path.realpath(helper.__file__))", False),
+        ("import helper, warnings\nwarnings.warn_explicit('w', UserWarning, helper.__file__, 1)", False),
+    ],
+    ids=["output", "error", "a file beside the project", "folders above it and Python", "a warning"],
+)
+def test_a_run_that_names_the_folder_of_the_project_is_kept_in_this_folder_alone(
+    sites: Callable[[str], Site], code: str, tied: bool
+) -> None:
+    site = sites("project")
+    site.write("../beside", "")
+    site.write("snippets/helper.py", "")
+    page, run = site.run(code)
+    assert site.engine.kept([page], failed=True)
+    assert not [question for question in run.questions if question.startswith(f"folder {os.sep}")]
+    copy = copied(site, "copy")
+    assert bool(copy.engine.kept([copy.read(copy.root / "docs/page.md")], failed=True)) != tied
 
 
 def test_another_folder_of_modules_is_covered(site: Site, page: Path) -> None:

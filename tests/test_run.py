@@ -130,7 +130,7 @@ def test_snippets_can_be_imported_and_are_remembered(site: Site) -> None:
         "from pathlib import Path\nPath('own.txt').write_text('a')\nPath('own.txt').read_text()",
     )
     assert run.outcomes[0].stdout == "seven\n"
-    assert {str(module), str(data)} <= set(run.files)
+    assert {site.project.name(module), site.project.name(data)} <= set(run.files)
     assert not [name for name in run.files if "own.txt" in name]
     assert {"jax", "numpy"} <= set(run.modules)
 

@@ -34,7 +34,8 @@ def last_change(page: Page, run: Run, project: Project, changed: Mapping[Path, s
         project: the project that both belong to.
         changed: what `days` says; the result is empty where that knows nothing of the page.
     """
-    files = [page.path, *(project.snippets / name for name in includes(page.source)), *map(Path, run.files)]
+    used = (project.root / name for name in run.files)
+    files = [page.path, *(project.snippets / name for name in includes(page.source)), *used]
     return max((changed.get(file, "") for file in files), default="") if page.path in changed else ""
 
 

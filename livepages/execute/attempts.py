@@ -32,11 +32,13 @@ class _Attempt:
         if self.whole and not self.running.stopped.is_set():
             self.whole(self.running.task.page.path)
 
-    def stands(self, page: Page, modules: Iterable[Path]) -> bool:
+    def stands(self, page: Page, root: Path, modules: Iterable[Path]) -> bool:
         """Whether to run the page again would be the same; one that failed is also run again when it is saved."""
         if _program(self.running.task.page) != _program(page) or touched(modules, self.began):
             return False
-        return self.run is None or not (touched(self.run.files, self.began) or touched([page.path], self.seen))
+        if self.run is None:
+            return True
+        return not (touched((root / name for name in self.run.files), self.began) or touched([page.path], self.seen))
 
 
 class Attempts:
@@ -83,9 +85,10 @@ class Attempts:
 
     def _drop(self, wanted: dict[Path, Page], now: float) -> None:
         """End the runs of other texts than these; the others go on, for the page as it is now."""
-        modules = list(self._engine.project.snippets.rglob("*.py"))
+        project = self._engine.project
+        modules = list(project.snippets.rglob("*.py"))
         for path, attempt in list(self._attempts.items()):
-            if path not in wanted or not attempt.stands(wanted[path], modules):
+            if path not in wanted or not attempt.stands(wanted[path], project.root, modules):
                 attempt.running.stop()
                 del self._attempts[path]
             elif attempt.run is None:

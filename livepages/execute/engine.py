@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
@@ -19,6 +20,8 @@ from livepages.execute.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
 from livepages.worker import answer, from_json, installed
 
+# What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
+_DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 log = logging.getLogger("mkdocs.plugins.livepages.execute")  # where MkDocs shows it; elsewhere on standard error
 
 
@@ -55,12 +58,19 @@ class Engine:
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
-            with contextlib.suppress(LookupError, TypeError, ValueError, AttributeError):  # a damaged entry is none
-                if entry and (failed or not entry["failed"]) and self._still(entry):
+            with contextlib.suppress(*_DAMAGED):
+                if entry and (failed or not entry["failed"]) and not any(self._changes(entry)):
                     run = from_json(Run, entry["run"])
                     if len(run.outcomes) == len(page.program):
                         found[page.path] = run
         return found
+
+    def why_stale(self, page: Page) -> str:
+        """Why `kept` does not hold the run of a page, in words."""
+        entry = self._cache.get(_key(page, _host(self.project)))
+        with contextlib.suppress(*_DAMAGED):
+            return f"its kept run no longer holds: {next(self._changes(entry))}"
+        return f"no run is kept of this code under these settings, this livepages and {self.project.runtime.words}"
 
     def run(
         self,
@@ -119,15 +129,16 @@ class Engine:
 
     def _keeper(self) -> Callable[[Page, Run], None]:
         """What keeps the runs that begin now."""
-        host, began = _host(self.project), time.time()
+        host, began, root = _host(self.project), time.time(), self.project.root
 
         def keep(page: Page, run: Run) -> None:
-            if len(run.outcomes) == len(page.program) and not touched(run.files, began):
+            if len(run.outcomes) == len(page.program) and not touched((root / name for name in run.files), began):
                 questions = {*run.questions, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
                 questions -= {f"variable {name}" for name in FIXED}
+                questions |= {"root"} if _is_tied_to(root, run) else set()
                 entry = {
                     "run": asdict(run),
-                    "answers": {question: answer(question, str(self.project.root)) for question in sorted(questions)},
+                    "answers": {question: answer(question, str(root)) for question in sorted(questions)},
                     "versions": distributions.versions(run.modules),
                     "failed": bool(failures(page, run)),
                 }
@@ -139,17 +150,20 @@ class Engine:
 
         return keep
 
-    def _declared(self, page: Page) -> Iterator[Path]:
+    def _declared(self, page: Page) -> Iterator[str]:
         """What the page says that programs read which it starts: files, and folders with all that is in them."""
         for name in page.settings.reads:
             path = self.project.root / name
-            yield from [path, *path.rglob("*")]
+            yield from map(self.project.name, [path, *path.rglob("*")])
 
-    def _still(self, entry: Mapping[str, Any]) -> bool:
-        """Whether everything that a kept run rests on is as it was."""
-        return all(
-            _answer(question, str(self.project.root)) == was for question, was in entry["answers"].items()
-        ) and all(distributions.version(name) == number for name, number in entry["versions"].items())
+    def _changes(self, entry: Mapping[str, Any]) -> Iterator[str]:
+        """What a kept run rests on and is not as it was, in words."""
+        for question, was in entry["answers"].items():
+            if _answer(question, str(self.project.root)) != was:
+                yield f"{question} has changed"
+        for name, number in entry["versions"].items():
+            if (now := distributions.version(name)) != number:
+                yield f"{name} was {number or 'not installed'} and is {now or 'not installed'}"
 
 
 _answer = cache(answer)  # pages ask the same; forgotten for each build
@@ -164,7 +178,6 @@ def _host(project: Project) -> str:
             project.runtime.fingerprint(),
             engine_digest(),
             dict(project.options),
-            str(project.root),  # what a run has read is known by its whole name
             project.name(project.snippets),
         ],
         sort_keys=True,
@@ -187,6 +200,14 @@ def _key(page: Page, host: str) -> str:
     marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
     parts = (page.name, page.key, host, json.dumps([page.settings.alone, page.settings.reads]), marks)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _is_tied_to(root: Path, run: Run) -> bool:
+    """Whether a run holds for this folder of the project alone: it names the folder, or has asked what is beside it."""
+    asked = {*run.files, *(question.partition(" ")[2] for question in run.questions)}
+    beside = os.path.join(root.parent, "")
+    named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])
+    return named or any(name.startswith(beside) for name in asked)
 
 
 def touched(files: Iterable[str | Path], since: float) -> bool:

@@ -14,7 +14,7 @@ class Run:
     outcomes: tuple[Outcome, ...]
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
-    files: tuple[str, ...] = ()  # and folders, whose content they rest on
+    files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
     questions: tuple[str, ...] = ()  # all else that the page asked about its surroundings
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
     seconds: float = 0.0

@@ -8,7 +8,6 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from functools import cached_property
-from pathlib import Path
 
 from livepages.execute import Run, distributions
 from livepages.export.for_readers import SiteFiles, source
@@ -161,7 +160,7 @@ def _files(page: Page, run: Run, project: Project) -> dict[str, str]:
     """The project's modules and data that the page uses: their names below the folder of modules, and their text."""
     found = {}
     for name in sorted(run.files):
-        file = Path(name)
+        file = project.root / name
         if file.is_relative_to(project.snippets) and file.is_file():
             try:
                 text = file.read_text(encoding="utf-8")

@@ -260,10 +260,10 @@ def entry(block: Block, outcome: Outcome) -> Entry:
 def used_files(project: Project, run: Run) -> dict[str, str | None]:
     """What a record says of the project's files that a run rests on: the content of each, by its name."""
     return {
-        Path(file).relative_to(project.root).as_posix(): _content(Path(file))
-        for file in sorted(run.files)
+        name: _content(project.root / name)
+        for name in sorted(run.files)
         # A page may show what other hosts saw, and what lies outside differs from host to host.
-        if Path(file).is_relative_to(project.root) and not Path(file).is_relative_to(project.records)
+        if not Path(name).is_absolute() and not (project.root / name).is_relative_to(project.records)
     }
 
 

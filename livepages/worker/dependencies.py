@@ -1,8 +1,9 @@
 """What a page rests on besides its own text: everything that it asks about its surroundings while it runs.
 
-Files and folders that it opens or looks through are noted by name, as are the source files of its modules. All else
-that it asks is noted as a question (`questions`): which files and folders there are, environment variables, modules
-that it looks for, versions. Asking changes nothing for the page.
+Files and folders that it opens or looks through are noted by name, as are the source files of its modules; below the
+root of the project by their name there, so that it does not matter where the project lies. All else that it asks is
+noted as a question (`questions`): which files and folders there are, environment variables, modules that it looks for,
+versions. Asking changes nothing for the page.
 
 What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
 their arguments name is noted, and the front matter of the page says the rest (``reads``).
@@ -20,8 +21,9 @@ from types import FrameType
 from typing import Any
 from urllib.parse import unquote
 
-from livepages.worker.questions import is_installed, is_local
+from livepages.worker.questions import ENGINE, is_installed, is_local
 
+_PREFIXES = (sys.prefix, sys.base_prefix)
 _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "run"))  # where nothing stays as it is
 
 
@@ -46,6 +48,9 @@ class Dependencies:
         self._root, self._own, self._tell = root, own, tell
         self._aside = tuple(folder + os.sep for folder in aside)
         self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
+        # These folders are there wherever the page runs, and all that they lie in.
+        given = (root, ENGINE, *aside, *_PREFIXES, *map(os.path.realpath, _PREFIXES))
+        self._given = tuple({os.path.join(path, "") for path in given})
         self._process, self._began = os.getpid(), time.time()
         self._files: set[str] = set()
         self._asked: set[str] = set()
@@ -162,10 +167,13 @@ class Dependencies:
         self._seen.add((kind, file))
         if not self._quietly(self._concerns, file):
             return
+        name = "." if file == self._root else file.removeprefix(self._root + os.sep)
         if kind == "files":
-            self._add("files", file)
-        else:
-            self._add("asked", f"{'folder' if self._quietly(os.path.isdir, file) else 'content'} {file}")
+            self._add("files", name)
+        elif not self._quietly(os.path.isdir, file):
+            self._add("asked", f"content {name}")
+        elif not any(path.startswith(os.path.join(file, "")) for path in self._given):
+            self._add("asked", f"folder {name}")
 
     def _concerns(self, file: str) -> bool:
         """Whether what a file holds may differ the next time, and is not of this page's own making."""

@@ -1,7 +1,9 @@
 """What a page may ask about its surroundings, and the answers, which anyone can find again later.
 
-A question is a line of text: its kind, a blank, and what it is about.
+A question is a line of text: its kind, a blank, and what it is about. Paths below the root of the project are relative
+to it, so that the answers are the same wherever the project lies.
 
+    root                the folder in which the project lies
     content PATH        what a file holds, or the names in a folder
     folder PATH         whether there is a folder
     variable NAME       an environment variable
@@ -21,7 +23,7 @@ from pathlib import Path
 from livepages.worker.runtime import installed
 
 LARGE = 1 << 24  # bytes of a file that is known by its size and time instead of its content
-_ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 # Asked for here, once: sysconfig imports a module of its own for the answer, which an audit hook must not do.
 _PYTHON = frozenset(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages", ".egg-info", ".dist-info"))
@@ -39,7 +41,7 @@ def is_installed(file: str, root: str) -> bool:
 
 @cache
 def _installed(root: str) -> tuple[str, ...]:
-    folders = {_ENGINE, *_PYTHON}
+    folders = {ENGINE, *_PYTHON}
     # The project may lie below the folder that Python is installed in, as in /usr or in its own environment.
     prefixes = {path for path in (sys.prefix, sys.base_prefix) if not root.startswith(os.path.realpath(path) + os.sep)}
     return tuple({os.path.realpath(path) + os.sep for path in folders | prefixes})
@@ -72,10 +74,12 @@ def answer(question: str, root: str) -> str | None:
     """The answer to a question, asked for the project in the folder `root`."""
     kind, _, subject = question.partition(" ")
     match kind:
+        case "root":
+            return root
         case "content":
-            return content(Path(subject))
+            return content(Path(root, subject))
         case "folder":
-            return "there" if Path(subject).is_dir() else None
+            return "there" if Path(root, subject).is_dir() else None
         case "variable":  # what it holds may be a secret
             value = os.environ.get(subject)
             return None if value is None else hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()
