@@ -15,6 +15,9 @@ from livepages.render import anchors, status
 from livepages.source import Inventory, Page, read_inventories
 
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
+# The environment variable under which a build runs nothing, and fails if the run of a page is not kept.
+NO_EXECUTE = "LIVEPAGES_NO_EXECUTE"
+_BRING = "this build runs nothing: run `livepages run`, or bring .cache/livepages/runs from where the page has run"
 
 
 class Report:
@@ -40,7 +43,7 @@ class Build:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.failures: list[Failure] = []
-        self.unread: list[Failure] = []
+        self.unread: list[Failure] = []  # for pages that cannot be read, or may not be run
         self.inventory = Inventory()
         self.records = Records(engine.project)
         self.guide = Guide(Course(engine.project.docs), {}, self.inventory)
@@ -59,7 +62,7 @@ class Build:
         patience: float | None = None,
         whole: Callable[[Path], None] = lambda path: None,
     ) -> None:
-        """Read every page, and run those that the cache does not hold.
+        """Read every page, and run those that the cache does not hold; under `NO_EXECUTE`, each of them is a failure.
 
         Args:
             course: which pages there are, and in what order.
@@ -74,13 +77,18 @@ class Build:
             ProjectError: an inventory cannot be read.
             WorkerError: the process that pages are forked from could not be started.
         """
-        if patience is None:
+        may_run = not os.environ.get(NO_EXECUTE)
+        if patience is None and may_run:
             self._prepare(course.pages)
         inventory = read_inventories(self.engine.project)
         read, unread = self.engine.read(course.pages)
         programs = [page for page in read if page.program]
-        runs = self.engine.kept(programs)
+        runs = self.engine.kept(programs, failed=not may_run)
         stale = [page for page in programs if page.path not in runs]
+        if not may_run:
+            unread += [Failure(page.name, 1, 0, f"{self.engine.why_stale(page)}; {_BRING}") for page in stale]
+            read, programs = ([page for page in pages if page not in stale] for pages in (read, programs))
+            stale = []
 
         if patience and len(stale) > (os.cpu_count() or 1):
             patience = 0.0

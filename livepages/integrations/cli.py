@@ -1,7 +1,7 @@
 """The command line."""
 
 import argparse
-import os.path
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from livepages.course import Guide, read_course
 from livepages.execute import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
-from livepages.integrations.build import REPORT, Build, Report
+from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.progress import Progress
 from livepages.records import Host, Records, compare, record, write
 from livepages.render import status
@@ -66,6 +66,11 @@ def main(arguments: list[str] | None = None) -> None:
     build = commands.add_parser("build", help="build the site, by the program that is named; each gives the same pages")
     build.add_argument(
         "program", choices=["mkdocs", "properdocs", ZENSICAL], help="the program, which must be installed"
+    )
+    build.add_argument(
+        "--no-execute",
+        action="store_true",
+        help=f"run nothing, and fail if the run of a page is not kept; as the variable {NO_EXECUTE} does everywhere",
     )
     build.set_defaults(act=_build)
 
@@ -227,6 +232,8 @@ def _build(options: argparse.Namespace, project: Project) -> int:
     found = find_spec(program)
     if found is None or found.origin is None:  # a folder of that name is not it
         raise ProjectError(f"{program} is not installed; `pip install {program}` in this environment, and build again")
+    if options.no_execute:
+        os.environ[NO_EXECUTE] = "1"  # for the program, too
     command = [sys.executable, "-m", program, "build", "--strict", "--config-file", str(project.mkdocs)]
     if program != ZENSICAL:
         return subprocess.run(command, cwd=project.root, check=False).returncode
