@@ -1,4 +1,4 @@
-"""What is published is what was tested: builds that run nothing, and runs kept in another clone."""
+"""What is published is what was tested: builds that run nothing, runs kept in another clone, and pages run in shards."""
 
 import re
 import shutil
@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from livepages.integrations.build import NO_EXECUTE
+from livepages.integrations.shards import Shard
+from livepages.source import ProjectError
 from tests.prepared import Commands
 
 CONFIG = """\
@@ -113,3 +115,72 @@ def test_what_one_clone_has_run_another_publishes_as_it_is(clone: Callable[[str]
     published.write("snippets/helper.py", "NAME = 'changed'\n")
     status, said = published("livepages", "build", "mkdocs", "--no-execute")
     assert status == 1 and "docs/two.md:1: its kept run no longer holds" in said
+
+
+@pytest.mark.parametrize("command", [["pytest", "-p", "no:cacheprovider", "docs"], ["livepages", "run"]], ids=" ".join)
+def test_shards_run_each_page_once_and_merging_them_is_a_copy(
+    clone: Callable[[str], Clone], command: list[str]
+) -> None:
+    ran = []
+    published = clone("published")
+    for index in (1, 2):
+        here = clone(f"shard-{index}")
+        status, said = here(*command, "--shard", f"{index}/2")
+        assert status == 0, said
+        ran.append(len([*here.root.glob(".cache/livepages/runs/*/*.json")]))
+        published.take(here)
+    assert sorted(ran) == [1, 2]
+    status, said = published("livepages", "build", "mkdocs", "--no-execute")
+    assert status == 0 and "0 run now, 3 unchanged" in said, said
+
+
+def test_a_shard_has_the_pages_that_cannot_be_read_too(clone: Callable[[str], Clone]) -> None:
+    here = clone("here")
+    here.write("docs/three.md", "# Three\n\n```python colour='red'\n```\n")
+    for command in (["pytest", "-p", "no:cacheprovider", "docs"], ["livepages", "run"]):
+        both = [here(*command, "--shard", f"{index}/2") for index in (1, 2)]
+        assert sorted(status for status, _ in both) == [0, 1]
+        assert sum("docs/three.md:3: unknown option 'colour'" in said for _, said in both) == 1
+
+
+@pytest.mark.parametrize("text", ["9/8", "0/8", "x", "2", "1/0", "-1/2", "1/2/3", ""])
+def test_a_shard_that_there_is_not_is_refused(clone: Callable[[str], Clone], text: str) -> None:
+    here = clone("here")
+    for command, refused in ((["livepages", "run"], 2), (["pytest", "docs"], 4)):
+        status, said = here(*command, f"--shard={text}")
+        assert status == refused
+        assert f"argument --shard: {text!r} is not INDEX/COUNT with an INDEX from 1 to COUNT, such as 2/8" in said
+
+
+def test_more_shards_than_pages_are_refused(clone: Callable[[str], Clone]) -> None:
+    here = clone("here")
+    for command, refused in ((["livepages", "run"], 2), (["pytest", "docs"], 4)):
+        status, said = here(*command, "--shard", "1/9")
+        assert status == refused and "--shard 1/9: COUNT may be " in said
+
+
+# Seconds, of made-up pages.
+TIMES = {
+    "equal": dict.fromkeys("abcdefghij", 1.0),
+    "one long": {"a": 100.0, **dict.fromkeys("bcdefghij", 1.0)},
+    "growing": {name: float(number) for number, name in enumerate("abcdefghijklmnop")},
+    "nothing known": dict.fromkeys("abcdefgh", 0.0),
+}
+
+
+@pytest.mark.parametrize("times", TIMES)
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_every_page_is_in_exactly_one_shard_and_shards_take_about_equally_long(times: str, count: int) -> None:
+    took = {Path(name): seconds for name, seconds in TIMES[times].items()}
+    shards = [Shard(index, count).of(took) for index in range(1, count + 1)]
+    assert sorted(path for shard in shards for path in shard) == sorted(took)
+    assert shards == [Shard(index, count).of(dict(reversed(took.items()))) for index in range(1, count + 1)]
+    loads = [sum(took[path] for path in shard) for shard in shards]
+    assert max(loads) - min(loads) <= max(took.values())
+
+
+def test_long_pages_are_shared_out_first() -> None:
+    took = {Path("a"): 1.0, Path("b"): 1.0, Path("c"): 2.0}
+    assert [Shard(index, 2).of(took) for index in (1, 2)] == [{Path("c")}, {Path("a"), Path("b")}]
+    with pytest.raises(ProjectError, match="--shard 1/4: COUNT may be 3 at most"):
+        Shard(1, 4).of(took)

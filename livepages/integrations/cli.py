@@ -15,6 +15,7 @@ from livepages.course import Guide, read_course
 from livepages.execute import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.progress import Progress
+from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, compare, record, write
 from livepages.render import status
 from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
@@ -44,6 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
     run.add_argument("--all", action="store_true", help="run every page, changed or not")
     run.add_argument("-v", "--verbose", action="store_true", help="print the output of every block")
     run.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
+    run.add_argument("--shard", type=shard, metavar="INDEX/COUNT", help="run only this part of the pages, as 2/8")
     run.set_defaults(act=_run)
 
     check = commands.add_parser(
@@ -107,7 +109,13 @@ def _run(options: argparse.Namespace, project: Project) -> int:
             sys.stderr.write(f"livepages: {file}: no such page in {project.docs}\n")
             return 2
     engine = Engine(project, Runner(options.jobs))
-    pages, failed = engine.read(named or read_course(project).pages)
+    paths = named or read_course(project).pages
+    pages, failed = engine.read(paths)
+    if options.shard:
+        records = Records(project)
+        part = options.shard.of(dict.fromkeys(paths, START) | {page.path: seconds(page, records) for page in pages})
+        pages = [page for page in pages if page.path in part]
+        failed = [failure for failure in failed if project.root / failure.page in part]
     programs = [page for page in pages if page.program]
     runs = {} if options.all or options.pages else engine.kept(programs)
     progress = Progress(_say)

@@ -2,7 +2,8 @@
 
 A page runs once, in a process of its own, up to the last block that is selected, unless the cache holds its run. Pages
 run side by side, as many as there are cores, from the moment the first item starts; those that measure time come last.
-Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of its processes runs once in each.
+Use ``--dist loadfile`` with pytest-xdist: a page whose blocks go to several of its processes runs once in each. With
+``--shard 2/8``, one of eight computers runs its part of the pages.
 """
 
 import ast
@@ -23,6 +24,7 @@ from pytest_codeblocks.plugin import TestBlock
 
 from livepages.course import read_course
 from livepages.execute import Engine, Failure, Run, count, judge, turn
+from livepages.integrations.shards import START, Shard, seconds, shard
 from livepages.records import Records, mismatch
 from livepages.source import (
     MARKDOWN,
@@ -76,8 +78,20 @@ def pytest_collect_file(
     return []
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ask for the pages in the order in which they run, so that whoever watches sees how far they are."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--shard``."""
+    parser.getgroup("livepages").addoption(
+        "--shard",
+        type=shard,
+        metavar="INDEX/COUNT",
+        help="run only this part of the pages, as 2/8, and all other tests",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the pages of the shard, and ask for them in the order in which they run, to show how far they are."""
+    if wanted := config.getoption("shard"):
+        _keep_part(wanted, config, items)
     items.sort(key=lambda item: turn(item.page) if isinstance(item, BlockItem) else (False, -math.inf))
 
 
@@ -94,6 +108,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for place in places:
             terminalreporter.line(f"  {place}")
     terminalreporter.line("If these outputs are right, record this kind of host: livepages record --host NAME")
+
+
+def _keep_part(wanted: Shard, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the items of pages that are not in a shard."""
+    pages = {item.path: item for item in items if isinstance(item.parent, PageFile)}
+    try:
+        part = wanted.of(
+            {
+                path: seconds(item.page, Records(item.project)) if isinstance(item, BlockItem) else START
+                for path, item in pages.items()
+            }
+        )
+    except ProjectError as error:
+        raise pytest.UsageError(str(error)) from None
+    others = pages.keys() - part
+    config.hook.pytest_deselected(items=[item for item in items if item.path in others])
+    items[:] = [item for item in items if item.path not in others]
 
 
 def _project_of(file: Path) -> Project | None:
