@@ -2,11 +2,15 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from livepages.integrations.build import NO_EXECUTE
+from livepages.source import find_project
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -27,6 +31,61 @@ def test_only_commits_that_passed_the_tests_are_published() -> None:
     assert "github.event.workflow_run.conclusion == 'success'" in build["if"]
     assert build["steps"][0]["with"]["ref"] == "${{ github.event.workflow_run.head_sha }}"
     assert all(job["needs"] == "build" for name, job in publish["jobs"].items() if name != "build")
+
+
+def step(steps: list[dict[str, Any]], action: str, name: str) -> dict[str, Any]:
+    """The step of a job that carries out an action of actions/ on the artifact of a name."""
+    [found] = [one for one in steps if f"actions/{action}@" in one.get("uses", "") and one["with"].get("name") == name]
+    return found
+
+
+def test_the_runs_that_are_published_are_those_of_the_job_that_passed() -> None:
+    tested, build = workflow("test")["jobs"]["test"]["steps"], workflow("publish")["jobs"]["build"]
+    upload, download = step(tested, "upload-artifact", "runs"), step(build["steps"], "download-artifact", "runs")
+    runs, python = (Path(path) for path in upload["with"]["path"].split())
+    cache = find_project(ROOT).cache.relative_to(ROOT)
+    assert runs == cache / "runs" and upload["with"]["include-hidden-files"] is True
+    at = [number for number, one in enumerate(tested) if "make test" in one.get("run", "")]
+    assert at and tested.index(upload) > at[0]
+    # What several paths have in common is where they are in the artifact.
+    assert Path(download["with"].pop("path")) == cache == runs.parent == python.parent
+    assert download["with"] == {
+        "name": "runs",
+        "run-id": "${{ github.event.workflow_run.id }}",
+        "github-token": "${{ github.token }}",
+    }
+    assert build["permissions"]["actions"] == "read"
+    [version] = [one["run"] for one in tested if one.get("run", "").endswith(f">{python}")]
+    path = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["bash", "-c", version.rpartition(">")[0]], env=path, capture_output=True, text=True, check=True
+    )
+    assert re.fullmatch(r"3\.\d+\.\d+\S*\n", done.stdout)
+    [setup] = [one for one in build["steps"] if "actions/setup-python@" in one.get("uses", "")]
+    assert setup["with"] == {"python-version-file": str(python)}
+
+
+def test_nothing_runs_when_the_site_is_published() -> None:
+    commands = [one for one in workflow("publish")["jobs"]["build"]["steps"] if "run" in one]
+    assert [one["run"].partition(" PYTHON=")[0] for one in commands] == ["make site"]
+    assert all(one.get("env", {}).get(NO_EXECUTE) for one in commands)
+
+
+def test_the_example_of_shards_is_right() -> None:
+    text = (ROOT / "livepages/README.md").read_text(encoding="utf-8")
+    [example] = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    pinned = {action for file in WORKFLOWS for action in re.findall(r"uses: (.*)", file.read_text(encoding="utf-8"))}
+    assert {*re.findall(r"uses: (.*)", example)} <= pinned
+    run, build = yaml.safe_load(example)["jobs"].values()
+    shards = run["strategy"]["matrix"]["shard"]
+    assert shards == [*range(1, len(shards) + 1)]
+    assert f"pytest docs --shard ${{{{ matrix.shard }}}}/{len(shards)}" in [one.get("run") for one in run["steps"]]
+    upload = step(run["steps"], "upload-artifact", "runs-${{ matrix.shard }}")["with"]
+    [download] = [one["with"] for one in build["steps"] if "download-artifact" in one.get("uses", "")]
+    assert download == {"pattern": "runs-*", "path": upload["path"], "merge-multiple": True}
+    assert Path(upload["path"]) == find_project(ROOT).cache.relative_to(ROOT) / "runs"
+    assert upload["include-hidden-files"] is True
+    assert build["steps"][-1]["run"] == "livepages build mkdocs --no-execute"
 
 
 def test_every_supported_python_is_tested() -> None:
