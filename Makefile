@@ -11,6 +11,7 @@ LOCK := requirements/python-$(if $(filter 3.11,$(VERSION)),3.11,3.12).txt
 VENV := .venv-$(VERSION)
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+MATERIALX := $(VENV)/materialx
 UV := .venv-lock/bin/uv
 
 export NO_MKDOCS_2_WARNING = 1
@@ -23,7 +24,7 @@ WITH ?= mkdocs
 
 help:
 	@echo "make serve   build the site, serve it, and build again when a file changes"
-	@echo "make site    build the site into site/; with WITH=zensical or WITH=properdocs, by that program"
+	@echo "make site    build the site into site/; with WITH=zensical, properdocs or materialx, by that program"
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
 	@echo "make test-all  the same, and what changes rarely: every page in four views, other builders, downloads, hostile pages"
@@ -38,8 +39,8 @@ help:
 serve: $(READY)
 	$(BIN)/mkdocs serve
 
-site: $(READY)
-	$(BIN)/livepages build $(WITH)
+site: $(READY) $(if $(filter materialx,$(WITH)),$(MATERIALX))
+	$(if $(filter materialx,$(WITH)),PYTHONPATH=$(MATERIALX)) $(BIN)/livepages build $(WITH)
 
 practice: $(READY)
 	PYTHONPATH=snippets $(BIN)/python -m examiner live-practice.py
@@ -47,7 +48,7 @@ practice: $(READY)
 test: $(READY)
 	$(BIN)/python -m tests
 
-test-all: $(READY)
+test-all: $(READY) $(MATERIALX)
 	$(BIN)/python -m tests --all
 
 elsewhere: $(READY)
@@ -81,12 +82,20 @@ $(READY): $(LOCK) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
 	@touch $@
 
+# A theme whose files have the names of Material's, which it stands in for where PYTHONPATH names this folder.
+$(MATERIALX): requirements/materialx.txt $(READY)
+	@rm -rf $@
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --target $@ -r $<
+	@touch $@
+
+LOCKING := pip compile --universal --generate-hashes --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --quiet
+
 lock: $(UV)
 	for version in 3.11 3.12; do \
-		$(UV) pip compile pyproject.toml --extra site --extra pages --group dev --universal --python-version $$version \
-			--generate-hashes --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
-			--quiet --output-file requirements/python-$$version.txt || exit; \
+		$(UV) $(LOCKING) pyproject.toml --extra site --extra pages --group dev --python-version $$version \
+			--output-file requirements/python-$$version.txt || exit; \
 	done
+	$(UV) $(LOCKING) --group materialx --no-deps --python-version 3.11 --output-file requirements/materialx.txt
 
 $(UV):
 	$(if $(VERSION),,$(error $(NO_PYTHON)))

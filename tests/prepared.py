@@ -36,7 +36,7 @@ def become(job: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(job["folder"])
     os.environ.update(job["environment"])
-    sys.path[0] = job["folder"]
+    sys.path[:1] = [job["folder"], *filter(None, job["environment"].get("PYTHONPATH", "").split(os.pathsep))]
     module, *arguments = job["command"]
     sys.modules.pop(f"{module}.__main__", None)  # it begins anew
     sys.argv = ["", *arguments]

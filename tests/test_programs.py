@@ -1,11 +1,13 @@
-"""MkDocs, ProperDocs and Zensical build the same site by one command each; what differs is listed here."""
+"""MkDocs, ProperDocs, MaterialX and Zensical build the same site by one command each; what differs is listed here."""
 
 import html
 import json
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,23 +19,25 @@ from tests.prepared import Commands
 
 pytestmark = pytest.mark.slow
 
-OTHERS = ["properdocs", "zensical"]
+OTHERS = ["properdocs", "materialx", "zensical"]
+MATERIALX = Path(sys.prefix, "materialx")  # where `make` installs it
 # Of the theme, which is Zensical's own, and what MkDocs's plugins write: search, tags and a second site map.
 DIFFERENT = {
     "properdocs": (set(), set()),
+    "materialx": (set(), set()),
     "zensical": (
         {"search/search_index.json", "sitemap.xml.gz", "tags.json"},
         {"search.json", "slim.py"},  # Zensical copies the hook, which is a file of the theme to it
     ),
 }
-UNSEARCHED = {"properdocs": set(), "zensical": {"x2"}}  # Zensical's search reads no formulas
+UNSEARCHED = {"properdocs": set(), "materialx": set(), "zensical": {"x2"}}  # Zensical's search reads no formulas
 CONFIG = """\
 site_name: Test
 site_url: https://example.org/t/
 site_description: A site.
 theme: {name: material, custom_dir: overrides, font: false}
 hooks: [overrides/slim.py]
-plugins: [search, livepages, tags]
+plugins: [search: {separator: '[ .]+'}, livepages, tags]
 markdown_extensions: [attr_list, md_in_html, pymdownx.highlight, pymdownx.superfences, livepages, livepages.mathml,
   pymdownx.arithmatex: {generic: true}]
 nav:
@@ -102,10 +106,11 @@ class Book:
 
     def build(self, program: str) -> subprocess.CompletedProcess[str]:
         """What the command says that builds the site."""
-        if not find_spec(program):
+        if not (MATERIALX.exists() if program == "materialx" else find_spec(program)):
             pytest.skip(f"{program} is not installed")
         command = ["mkdocs", "build", "--strict"] if program == "mkdocs" else ["livepages", "build", program]
-        return self._commands.run(*command, folder=self.site.root)
+        environment = {"PYTHONPATH": str(MATERIALX)} if program == "materialx" else {}
+        return self._commands.run(*command, folder=self.site.root, environment=environment)
 
     def built(self, program: str) -> Built:
         """The site, built once."""
@@ -144,8 +149,23 @@ def ours(built: Built) -> set[str]:
 
 @pytest.mark.parametrize("program", OTHERS)
 def test_it_writes_the_same_files(book: Book, program: str) -> None:
-    expected, found = ours(book.built("mkdocs")), ours(book.built(program))
-    assert (expected - found, found - expected) == DIFFERENT[program]
+    expected, found = book.built("mkdocs"), book.built(program)
+    assert (ours(expected) - ours(found), ours(found) - ours(expected)) == DIFFERENT[program]
+    same_theme = [name for name in expected.files if name.startswith("assets/") and name not in found.files] == []
+    assert same_theme == (program == "properdocs")
+
+
+def test_materialx_leaves_no_configuration_behind(book: Book) -> None:
+    book.built("materialx")
+    assert [path.name for path in book.site.root.glob("*.yml")] == ["mkdocs.yml"]  # those that begin with a dot, too
+
+
+def test_a_theme_that_is_not_installed_is_said_so(book: Book, commands: Commands) -> None:
+    if entry_points(group="mkdocs.themes", name="materialx"):
+        pytest.skip("it is installed")
+    done = commands.run("livepages", "build", "materialx", folder=book.site.root)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "materialx is not installed; `pip install mkdocs-materialx` in an environment without" in done.stderr
 
 
 @pytest.mark.parametrize("program", OTHERS)

@@ -24,7 +24,7 @@ _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
 Failures are listed as PAGE:LINE; the exit status is 1 if there is one, 2 if the command cannot be carried out."""
 
-ZENSICAL = "zensical"
+ZENSICAL, PROPERDOCS, MATERIALX = "zensical", "properdocs", "materialx"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -67,7 +67,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     build = commands.add_parser("build", help="build the site, by the program that is named; each gives the same pages")
     build.add_argument(
-        "program", choices=["mkdocs", "properdocs", ZENSICAL], help="the program, which must be installed"
+        "program",
+        choices=["mkdocs", PROPERDOCS, MATERIALX, ZENSICAL],
+        help=f"the program, which must be installed; {MATERIALX} is {PROPERDOCS} with that theme",
     )
     build.add_argument(
         "--no-execute",
@@ -236,7 +238,15 @@ def _export(options: argparse.Namespace, project: Project) -> int:
 
 
 def _build(options: argparse.Namespace, project: Project) -> int:
-    program = options.program
+    if options.program == MATERIALX:
+        from livepages.integrations.materialx import with_materialx
+
+        with with_materialx(project.mkdocs) as file:
+            return _build_by(PROPERDOCS, replace(project, mkdocs=file))
+    return _build_by(options.program, project)
+
+
+def _build_by(program: str, project: Project) -> int:
     found = find_spec(program)
     if found is None or found.origin is None:  # a folder of that name is not it
         raise ProjectError(f"{program} is not installed; `pip install {program}` in this environment, and build again")

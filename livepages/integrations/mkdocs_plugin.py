@@ -32,7 +32,7 @@ from livepages.integrations.kernels import Kernels
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.rendered import convert_once
-from livepages.integrations.search import Index
+from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import Background
 from livepages.render import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
@@ -87,7 +87,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._converted = 0
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
-        if self._serving and (privacy := config.plugins.get("material/privacy")):
+        if self._serving and (privacy := plugin_of_theme(config, "privacy")):
             privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
 

@@ -10,6 +10,11 @@ from livepages.integrations.kept import Kept
 from livepages.integrations.questions import Question
 
 
+def plugin_of_theme(config: MkDocsConfig, name: str) -> Any:
+    """A plugin that comes with Material or with MaterialX; None if the site does not use it."""
+    return config.plugins.get(f"material/{name}") or config.plugins.get(f"materialx/{name}")
+
+
 class Index:
     """The entries of each page in the theme's search index."""
 
@@ -26,11 +31,12 @@ class Index:
 
     def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
         """Whether the page's entries are known; to be asked before the theme adds them."""
-        search = config.plugins.get("material/search")
-        self._entries = search.search_index.entries if search else []
+        search = plugin_of_theme(config, "search")
+        index = getattr(getattr(search, "provider", search), "search_index", None)  # MaterialX has it in a provider
+        self._entries = index.entries if index else []
         self._before = len(self._entries)
         self._key = self._kept.key([page.content, page.url, page.title, page.meta, self._asked(page)])
-        return bool(search) and self._kept.get("search", page.file.src_uri, self._key) is not None
+        return index is not None and self._kept.get("search", page.file.src_uri, self._key) is not None
 
     def keep(self, page: MkDocsPage) -> None:
         """Keep the entries just added, each with its wordings; or put those in their place that are known."""
