@@ -19,11 +19,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 HOST ?= cpu
 WITH ?= mkdocs
+PORT ?= 8000
 
 .PHONY: help serve site practice test test-all elsewhere record upgrade bench audit lock clean
 
 help:
-	@echo "make serve   build the site, serve it, and build again when a file changes"
+	@echo "make serve   build the site, serve it (at PORT=8000), and build again when a file changes"
 	@echo "make site    build the site into site/; with WITH=zensical, properdocs or materialx, by that program"
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
@@ -36,8 +37,9 @@ help:
 	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
 	@echo "make clean   delete everything that the others made"
 
+serve: export LIVEPAGES_SERVE = make serve PORT={port}
 serve: $(READY)
-	$(BIN)/mkdocs serve
+	$(BIN)/mkdocs serve --dev-addr 127.0.0.1:$(PORT)
 
 site: $(READY) $(if $(filter materialx,$(WITH)),$(MATERIALX))
 	$(if $(filter materialx,$(WITH)),PYTHONPATH=$(MATERIALX)) $(BIN)/livepages build $(WITH)

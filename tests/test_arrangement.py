@@ -17,6 +17,7 @@ ROOT = Path(livepages.__file__).parent
 # Each package may import those that stand below it here. The highest first.
 ORDER = ["integrations", "export", "render", "records", "course", "execute", "source", "worker"]
 INTEGRATIONS = {"cli", "markdown_extension", "mkdocs_plugin", "pytest_plugin"}
+MKDOCS = {"address", "materialx", "mkdocs_plugin", "rendered", "search"}
 PUBLIC = {"Block", "Engine", "Failure", "Outcome", "Page", "PageError", "Project", "ProjectError", "Records", "Run"}
 PUBLIC |= {"failures", "find_project", "read_page"}
 
@@ -140,7 +141,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
     [
         ("jax", {"worker.jax_runtime"}),
         ("matplotlib", {"worker.figures", "export.for_readers"}),
-        ("mkdocs", {f"integrations.{name}" for name in ("mkdocs_plugin", "rendered", "search")}),
+        ("mkdocs", {f"integrations.{name}" for name in MKDOCS}),
         ("markdown_exec", {"render.blocks"}),
         ("latex2mathml", {"render.mathml"}),
         ("nbformat", set()),  # slow to import

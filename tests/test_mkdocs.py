@@ -471,6 +471,62 @@ def test_serving_drops_endless_pages_that_are_edited_and_leaves_nothing_behind(b
     assert not list(served.temporary.iterdir())
 
 
+TAKEN = "The site cannot be served at 127.0.0.1:{}: another program uses it; choose another address, as in `{}`"
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port of this machine that is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_a_port_that_is_taken_is_said_so_before_any_page_runs(book: Book, taken: int) -> None:
+    (book.root / "temporary").mkdir()
+    environment = {"TMPDIR": str(book.root / "temporary")}
+    done = book.commands.run("mkdocs", "serve", "-a", f"127.0.0.1:{taken}", folder=book.root, environment=environment)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stdout.strip() == TAKEN.format(taken, "mkdocs serve -a 127.0.0.1:8000")
+    assert "to run" not in done.stderr and not list((book.root / "temporary").iterdir())
+
+
+def test_what_serves_names_the_command_that_serves_elsewhere(book: Book, taken: int) -> None:
+    done = book.commands.run(
+        "mkdocs",
+        "serve",
+        "-a",
+        f"127.0.0.1:{taken}",
+        folder=book.root,
+        environment={"LIVEPAGES_SERVE": "make serve PORT={port}"},
+    )
+    assert done.stdout.strip() == TAKEN.format(taken, "make serve PORT=8000")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
+def test_a_port_that_is_taken_during_the_first_build_is_said_so_and_nothing_is_left(book: Book) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    noted = book.root / "noted"
+    code = f"import os\nopen({str(noted)!r}, 'w').write(f'{{os.getpid()}}\\n')\nwhile True: pass"
+    book.write("docs/two.md", f"# Two\n\n```python\n{code}\n```\n")
+    book.write("mkdocs.yml", CONFIG + "hooks: [take.py]\n")
+    book.write(
+        "take.py",
+        "import pathlib, socket, time\n\ndef on_post_build(config):\n    global server\n"
+        f"    server = socket.create_server(('127.0.0.1', {port}))\n"
+        f"    while not (noted := pathlib.Path({str(noted)!r})).exists() or not noted.read_text().endswith('\\n'):\n"
+        "        time.sleep(0.01)\n",
+    )
+    (book.root / "temporary").mkdir()
+    environment = {"TMPDIR": str(book.root / "temporary")}
+    done = mkdocs(book, "serve", "-a", f"127.0.0.1:{port}", environment=environment)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert done.stdout.strip() == TAKEN.format(port, "mkdocs serve -a 127.0.0.1:8000")
+    assert process_ends(noted.read_text().strip())
+    assert not list((book.root / "temporary").iterdir())
+
+
 def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: Book) -> None:
     config = CONFIG + "validation: {anchors: warn}\n"
     book.write("mkdocs.yml", config)

@@ -24,6 +24,7 @@ from mkdocs.utils.yaml import yaml_load
 from livepages.course import make_course
 from livepages.execute import Engine, Failure, Runner, WorkerError, count
 from livepages.export import Publication
+from livepages.integrations.address import check_address, explained
 from livepages.integrations.ahead import Ahead
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.finish import finish
@@ -73,6 +74,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Find the project; see that the Markdown extension is there to show what this plugin runs."""
+        if self._serving and self._build is None:  # the server looks for its address when every page is converted
+            check_address(*config.dev_addr)
         project = self._project(config)
         if "livepages" not in config.markdown_extensions:
             raise PluginError("add livepages to markdown_extensions, which shows what the plugin runs")
@@ -276,6 +279,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         for path in watched:
             server.unwatch(path)
         server.observer = PollingObserver(timeout=0.1)  # MkDocs looks every half second, which is most of the wait
+        server.server_bind = explained(*config.dev_addr)(server.server_bind)  # type: ignore[method-assign]
         project = self._current().engine.project
         for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
             server.watch(path)

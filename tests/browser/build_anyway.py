@@ -21,7 +21,8 @@ def kept(engine: Engine, pages: Iterable[Page], failed: bool = False) -> dict[Pa
 
 def main(folder: str) -> None:
     """Build as `mkdocs serve` does."""
-    config = load_config(str(Path(__file__).parents[2] / "mkdocs.yml"), site_dir=folder)
+    file = Path(__file__).parents[2] / "mkdocs.yml"
+    config = load_config(str(file), site_dir=folder, dev_addr="127.0.0.1:0")  # nothing is served
     config.plugins.on_startup(command="serve", dirty=False)
     with patch.object(Engine, "kept", kept):
         build(config)
