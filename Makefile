@@ -20,6 +20,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 HOST ?= cpu
 WITH ?= mkdocs
 PORT ?= 8000
+JAX_newest := jax
+JAX_pre := --pre jax
 
 .PHONY: help serve site practice test test-all elsewhere record upgrade bench audit lock clean
 
@@ -31,7 +33,7 @@ help:
 	@echo "make test-all  the same, and what changes rarely: every page in four views, other builders, downloads, hostile pages"
 	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
-	@echo "make upgrade run every page on another JAX (JAX=0.12.1), and say what would change"
+	@echo "make upgrade run every page on another JAX (JAX=0.12.1, newest or pre), and say what would change"
 	@echo "make bench   measure the speed of building and serving"
 	@echo "make audit   look at the built site as readers do: requests, accessibility, bytes, search, Lighthouse"
 	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
@@ -60,14 +62,15 @@ record: $(READY)
 	$(BIN)/livepages record --host $(HOST)
 
 # A second environment, with the versions of the lock but for JAX.
-upgrade: $(READY)
-	$(if $(JAX),,$(error Which JAX? make upgrade JAX=0.12.1))
+upgrade:
+	$(if $(VERSION),,$(error $(NO_PYTHON)))
+	$(if $(JAX),,$(error Which JAX? make upgrade JAX=0.12.1, JAX=newest or, with pre-releases, JAX=pre))
 	@$(PYTHON) -m venv --clear .venv-upgrade
 	@.venv-upgrade/bin/python -m pip install --quiet --require-hashes -r $(LOCK)
 	@.venv-upgrade/bin/python -m pip install --quiet --no-build-isolation --no-deps -e .
-	@.venv-upgrade/bin/python -m pip install --quiet "jax==$(JAX)" "jaxlib==$(JAX)"
-	.venv-upgrade/bin/livepages record --host jax-$(JAX) --into .cache/upgrade || true
-	$(BIN)/livepages compare $(HOST) .cache/upgrade/jax-$(JAX)
+	@.venv-upgrade/bin/python -m pip install --quiet --upgrade $(or $(JAX_$(JAX)),jax==$(JAX)) jaxlib
+	.venv-upgrade/bin/livepages record --host upgraded --into .cache/upgrade || true
+	.venv-upgrade/bin/livepages compare $(HOST) .cache/upgrade/upgraded $(if $(REPORT),--markdown > $(REPORT))
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.build_speed

@@ -15,7 +15,8 @@ from livepages.course import read_course
 from livepages.execute import Outcome, Run
 from livepages.integrations.build import Build
 from livepages.integrations.cli import main
-from livepages.records import Records, mismatch, record
+from livepages.records import Comparison, Records, mismatch, record
+from livepages.records.differences import Difference
 from livepages.records.mismatch import Mismatch
 from livepages.render import status
 from livepages.source import Page, ProjectError
@@ -426,6 +427,11 @@ def test_the_command_line_records_checks_and_compares(
     assert status_ == 0 and said.splitlines()[0].endswith("2 blocks ran on both, 2 differ, 0 ran on one alone")
     assert "numbers: 1 block\n  docs/page.md:3, by 0.25 at most, relative 0.17\n    -1.5\n    +1.25\n" in said
     assert "“a” → “b”: 1 block\n  docs/page.md:9\n    -a\n    +b\n" in said
+    assert command(capsys, "compare", "cpu", "elsewhere/new", "--markdown")[1] == (
+        said.partition("\n")[0] + "\n\n<details><summary><code>docs/page.md</code>: 2 blocks</summary>\n\n```diff\n"
+        "@@ docs/page.md:3: numbers, by 0.25 at most, relative 0.17 @@\n-1.5\n+1.25\n"
+        "@@ docs/page.md:9: “a” → “b” @@\n-a\n+b\n```\n\n</details>\n"
+    )
 
     path.write_text(path.read_text().replace("'a'", "'b'"))
     site.write("docs/gone.md", "# G\n\n```python\n```\n").unlink()
@@ -437,6 +443,16 @@ def test_the_command_line_records_checks_and_compares(
     with pytest.raises(SystemExit) as ended:
         main(["compare", "cpu", "nowhere"])
     assert ended.value.code == 2 and "holds no record of 'nowhere', but cpu" in capsys.readouterr().err
+
+
+def test_a_report_in_markdown_is_short_and_holds_whatever_was_printed(recorded: tuple[Site, Page, Run]) -> None:
+    site, page, _ = recorded
+    host = Records(site.project).host("cpu")
+    difference = Difference("“a” → “b”", "\n".join(["-````", *(f"+{number}" for number in range(99))]))
+    report = Comparison(host, host, 7, (((page, page.program[0]), difference),), 0).markdown.splitlines()
+    assert report[0].endswith("8 blocks ran on both, 1 differ, 0 ran on one alone")
+    assert report[4] == "`````diff" and report[-3] == "`````"  # a fence that the output does not close
+    assert report[6:8] == ["-````", "+0"] and report[-5:-3] == ["+18", " and 80 more lines"]
 
 
 def test_a_failing_page_is_recorded_and_told_and_the_others_too(

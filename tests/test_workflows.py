@@ -1,5 +1,6 @@
 """What is published has passed the tests, on every Python that is supported; nothing stray is at the root."""
 
+import os
 import re
 import subprocess
 import sys
@@ -110,6 +111,64 @@ def test_every_page_runs_on_other_processors_and_systems_too() -> None:
 def test_actions_are_pinned_by_hash(file: Path) -> None:
     used = re.findall(r"uses: (.*)", file.read_text(encoding="utf-8"))
     assert used and [action for action in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40}  # v[\d.]+", action)] == []
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_only_named_jobs_may_write(file: Path) -> None:
+    found = workflow(file.stem)
+    writing = {
+        (name, what)
+        for name, job in found["jobs"].items()
+        for what, access in job.get("permissions", found["permissions"]).items()
+        if access != "read"
+    }
+    assert found["permissions"] in ({}, {"contents": "read"})
+    assert writing == {
+        "publish": {("notebooks", "contents"), ("deploy", "pages"), ("deploy", "id-token")},
+        "weekly": {("issue", "issues")},
+    }.get(file.stem, set())
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_what_is_made_can_be_made(file: Path) -> None:
+    """Each command of make names a target, and variables that the Makefile reads."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    commands = re.findall(
+        r"(?:run: |^ +)make (\S+)((?: \w+=\S+| \$\{\{.*?\}\}\S*)*)", file.read_text(encoding="utf-8"), re.M
+    )
+    for target, variables in commands:
+        assert re.search(rf"^{target}:", makefile, re.M), target
+        assert [name for name in re.findall(r"(\w+)=", variables) if f"$({name})" not in makefile] == []
+    assert commands
+
+
+@pytest.mark.parametrize("open_already", [True, False])
+def test_the_weekly_run_opens_one_issue_and_brings_it_up_to_date(tmp_path: Path, open_already: bool) -> None:
+    """The step is carried out with a `gh` that writes down what it is asked for."""
+    step = workflow("weekly")["jobs"]["issue"]["steps"][-1]
+    gh = tmp_path / "bin" / "gh"
+    gh.parent.mkdir()
+    gh.write_text('#!/bin/sh\nif [ "$2" = list ]; then echo "$NUMBER"; else printf "%s\\n" "$@" > asked; fi\n')
+    gh.chmod(0o755)
+    reports = {"versions": "new: ä", "pages-newest": "docs/page.md:3", "pages-pre": "docs/page.md:3"}
+    for name, text in reports.items():
+        (tmp_path / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
+    environment = {
+        "PATH": f"{gh.parent}:{os.environ['PATH']}",
+        "NUMBER": "7" if open_already else "",
+        "RUN": "https://example.org/run",
+        "TITLE": step["env"]["TITLE"],
+    }
+    subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, check=True)
+    which = ["edit", "7"] if open_already else ["create", "--title", step["env"]["TITLE"]]
+    assert (tmp_path / "asked").read_text().splitlines() == ["issue", *which, "--body-file", "body.md"]
+    assert (tmp_path / "body.md").read_text(encoding="utf-8").split("\n\n") == [
+        "[The last run](https://example.org/run) took the newest version of every package, as `make lock UPGRADE=1` does.",
+        "new: ä",
+        "docs/page.md:3",
+        "PyPI has no pre-release of JAX that is newer.",
+        "The run ended before it could write `tests.md`.\n",
+    ]
 
 
 def test_nothing_stray_is_at_the_root() -> None:

@@ -63,6 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     compare = commands.add_parser("compare", help="list the blocks whose output differs between two hosts")
     compare.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
     compare.add_argument("new", metavar="HOST", help="the other")
+    compare.add_argument("--markdown", action="store_true", help="as Markdown, page by page, with the outputs folded")
     compare.set_defaults(act=_compare)
 
     build = commands.add_parser("build", help="build the site, by the program that is named; each gives the same pages")
@@ -213,7 +214,8 @@ def _compare(options: argparse.Namespace, project: Project) -> int:
     pages, failed = Engine(project).read(read_course(project).pages)
     old, new = (_host(project, name) for name in (options.old, options.new))
     failed += dict.fromkeys([*old[1].problems(pages), *new[1].problems(pages)])
-    print(compare(pages, old, new).report)
+    comparison = compare(pages, old, new)
+    print(comparison.markdown if options.markdown else comparison.report)
     return _tell(failed)
 
 

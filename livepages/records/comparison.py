@@ -1,8 +1,10 @@
 """Two hosts compared: the blocks whose code is the same and whose output differs."""
 
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from livepages.execute import count
 from livepages.records.differences import Difference, differ
@@ -10,6 +12,7 @@ from livepages.records.store import NOT_RUN, Host, Records, Seen
 from livepages.source import Block, Page
 
 Place = tuple[Page, Block]
+MOST = 20  # lines that differ, of a block in a report that is to be short
 
 
 @dataclass(frozen=True)
@@ -31,19 +34,44 @@ class Comparison:
         return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
     @property
-    def report(self) -> str:
-        """All of it as text."""
-        same = len(self.differing) + self.equal
-        lines = [
+    def summary(self) -> str:
+        """The hosts, and how many blocks differ, in a line."""
+        return (
             f"{self.old.name} ({self.old.label}) and {self.new.name} ({self.new.label}): "
-            f"{count(same, 'block')} ran on both, {len(self.differing)} differ, {self.apart} ran on one alone"
-        ]
+            f"{count(len(self.differing) + self.equal, 'block')} ran on both, "
+            f"{len(self.differing)} differ, {self.apart} ran on one alone"
+        )
+
+    @property
+    def report(self) -> str:
+        """All of it as text, cause by cause."""
+        lines = [self.summary]
         for cause, found in self.causes.items():
             lines += ["", f"{cause}: {count(len(found), 'block')}"]
             for (page, block), difference in found:
                 lines.append(f"  {page.name}:{block.line}{difference.size}")
                 lines += ["    " + line for line in difference.diff.splitlines()]
         return "\n".join(lines)
+
+    @property
+    def markdown(self) -> str:
+        """All of it as Markdown, page by page, with the lines that differ folded away."""
+        parts = [self.summary]
+        for page, found in groupby(self.differing, lambda one: one[0][0].name):
+            differing = list(found)
+            diff = "\n".join(_hunk(place, difference) for place, difference in differing)
+            fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", diff))])
+            title = f"<summary><code>{page}</code>: {count(len(differing), 'block')}</summary>"
+            parts.append(f"<details>{title}\n\n{fence}diff\n{diff}\n{fence}\n\n</details>")
+        return "\n\n".join(parts)
+
+
+def _hunk(place: Place, difference: Difference) -> str:
+    """A difference as a part of a diff, with where it is and what its cause is as the header."""
+    page, block = place
+    lines = difference.diff.splitlines()
+    more = [f" and {count(len(lines) - MOST, 'more line')}"] if len(lines) > MOST else []
+    return "\n".join([f"@@ {page.name}:{block.line}: {difference.cause}{difference.size} @@", *lines[:MOST], *more])
 
 
 def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, Records]) -> Comparison:
