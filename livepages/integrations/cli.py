@@ -240,6 +240,8 @@ def _export(options: argparse.Namespace, project: Project) -> int:
 
 
 def _build(options: argparse.Namespace, project: Project) -> int:
+    if options.no_execute:
+        os.environ[NO_EXECUTE] = "1"  # for the program, too
     if options.program == MATERIALX:
         from livepages.integrations.materialx import with_materialx
 
@@ -252,8 +254,6 @@ def _build_by(program: str, project: Project) -> int:
     found = find_spec(program)
     if found is None or found.origin is None:  # a folder of that name is not it
         raise ProjectError(f"{program} is not installed; `pip install {program}` in this environment, and build again")
-    if options.no_execute:
-        os.environ[NO_EXECUTE] = "1"  # for the program, too
     command = [sys.executable, "-m", program, "build", "--strict", "--config-file", str(project.mkdocs)]
     if program != ZENSICAL:
         return subprocess.run(command, cwd=project.root, check=False).returncode
