@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from livepages.course import read_course
-from livepages.execute import Engine, judge
+from livepages.execute import Engine, Run, failures, judge
 from livepages.records import Entry, differ, entry
-from livepages.source import Block, find_project
+from livepages.source import Block, Page, find_project
 from tests.room import FILE, Seen, watched
 
 ROOT = Path(__file__).parents[1]
@@ -99,7 +99,7 @@ def run(paths: Sequence[Path], out: Path) -> None:
         sys.exit("\n".join(map(str, unread)))
     programs = [replace(page, blocks=tuple(map(watched, page.blocks))) for page in pages if page.program]
     try:
-        runs = engine.run(programs, lambda page, run: print(f"{page.name}: {run.seconds:.0f} s", flush=True))
+        runs = engine.run(programs, _say)
     finally:
         engine.close()
     found: dict[str, object] = {}
@@ -111,6 +111,10 @@ def run(paths: Sequence[Path], out: Path) -> None:
                 "figures": outcome.figures,
             }
     out.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _say(page: Page, run: Run) -> None:
+    print("\n".join([f"{page.name}: {run.seconds:.0f} s", *map(str, failures(page, run))]), flush=True)
 
 
 def read(out: Path) -> Kind:
