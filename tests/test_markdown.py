@@ -11,6 +11,7 @@ from livepages.course import read_course
 from livepages.execute import Failure
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.markdown_extension import ShownError
+from livepages.records import record
 from tests.conftest import Gate, Site
 
 EXTENSIONS = [
@@ -369,6 +370,20 @@ def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: S
     assert "live-small" not in html and "Not run" not in html
     gate.open()
     assert "data-live-pending" not in show(text)
+
+
+def test_a_recorded_output_is_replaced_by_the_blocks_own(show: Show, site: Site) -> None:
+    gate = Gate(site)
+    gate.open()
+    text = f"# T\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n"
+    page = site.read(site.write("docs/page.md", text))
+    record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
+    (site.root / "gate").unlink()
+    waiting = show(text, patience=0)
+    assert "data-live-pending" in waiting and "recorded on" in waiting and "<code>at last</code>" in waiting
+    gate.open()
+    ran = show(text)
+    assert "data-live-pending" not in ran and "recorded on" not in ran and "<code>at last</code>" in ran
 
 
 def test_a_word_is_explained_once_in_a_section() -> None:
