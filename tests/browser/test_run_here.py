@@ -421,6 +421,7 @@ def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visi
         read = read_page(project.docs / "basics" / "light.md", project)
         records = Records(project)
         assert not records.problems([read])
+        assert records.hosts[0].computer == project.runtime.computer
         seen = records.seen(read)
         assert [seen[block.index][0].entry.outcome for block in read.program] == ["ran"] * 3 + ["raised"] + ["ran"] * 4
         assert seen[2][0].entry.stdout == "[ 0.  5. 10.]" and seen[2][0].device == "cpu"
