@@ -92,7 +92,10 @@ def run(paths: Sequence[Path], out: Path) -> None:
     project = replace(find_project(ROOT), cache=out.with_suffix(""))
     rooms = out.with_suffix(".rooms")
     rooms.unlink(missing_ok=True)
-    os.environ |= {FILE: str(rooms), "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    style = out.with_suffix(".matplotlibrc")
+    style.write_text("path.simplify: False\n")  # which drops points of a line by rounding
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    os.environ |= {FILE: str(rooms), "PYTHONPATH": path, "MATPLOTLIBRC": str(style)}
     engine = Engine(project)
     pages, unread = engine.read(paths or read_course(project).pages)
     if unread:
@@ -144,20 +147,26 @@ def changed(
                 yield f"{block.page}:{block.line}: {told}"
             elif not options.volatile:
                 for number, pair in enumerate(zip(before.figures, after.figures, strict=True), 1):
-                    if far := moved(*pair):
+                    if far := moved(*pair, options.tolerance):
                         yield f"{block.page}:{block.line}: figure {number}: {far}"
 
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
-def moved(old: str, new: str) -> str:
-    """How one drawing differs visibly from another, in words; empty if it does not."""
+def moved(old: str, new: str, tolerance: float = 0.0) -> str:
+    """How one drawing differs visibly from another, in words; empty if it does not.
+
+    Args:
+        old: the one, as SVG.
+        new: the other.
+        tolerance: by how much of the drawing's size anything in it may move.
+    """
     if _NUMBER.sub("#", old) != _NUMBER.sub("#", new):
         return "has other parts"
-    pairs = zip(map(float, _NUMBER.findall(old)), map(float, _NUMBER.findall(new)), strict=True)
-    far = max((abs(a - b) for a, b in pairs), default=0.0)
-    return f"something in it is {far:.3g} points elsewhere" if far > POINTS else ""
+    before, after = ([float(number) for number in _NUMBER.findall(svg)] for svg in (old, new))
+    far = max((abs(a - b) for a, b in zip(before, after, strict=True)), default=0.0)
+    return f"something in it is {far:.3g} points elsewhere" if far > max(POINTS, tolerance * max(before)) else ""
 
 
 def tight(kinds: Iterable[Kind]) -> Iterator[str]:

@@ -35,6 +35,7 @@ class Seen:
 
     left: float
     right: float
+    rounding: float  # of their type, relative to themselves
     tolerance: float = 0.0  # how far they may be apart; 0 where one has to be smaller
 
     def __str__(self) -> str:
@@ -46,14 +47,25 @@ class Seen:
         """By how much one of them would have to change for the comparison to come out otherwise."""
         return abs(abs(self.left - self.right) - self.tolerance)
 
+    @property
+    def is_far(self) -> bool:
+        """Whether one number is more than twice the other, or the difference less than half of what is tolerated."""
+        small, large = sorted([abs(self.left), abs(self.right)])
+        if self.tolerance:
+            small, large = sorted([abs(self.left - self.right), self.tolerance])
+        return 2 * small < large
+
     @staticmethod
     def room(several: Sequence["Seen"]) -> float:
-        """The smallest margin of one assertion on several computers, in units of how far they differ there."""
+        """The smallest margin of one assertion on several computers, in units of how far they differ there.
+
+        It is infinite where a factor of two is left everywhere, and where the numbers are equal, as counts are.
+        """
         margins = [one.margin for one in several]
-        if not any(margins):  # whole numbers, wherever one looks
+        if not any(margins) or all(one.is_far for one in several):
             return math.inf
-        scale = max(abs(number) for one in several for number in (one.left, one.right))
-        return min(margins) / (max(margins) - min(margins) + 1e-7 * scale + 1e-300)
+        rounding = max(one.rounding * max(abs(one.left), abs(one.right)) for one in several)
+        return min(margins) / (max(margins) - min(margins) + rounding)
 
     @staticmethod
     def read(file: Path) -> dict[str, "Seen"]:
@@ -71,11 +83,12 @@ def ordered(where: str, order: str, left: Any, right: Any) -> Any:
     """``left < right`` or another order, noted if it is about fractions."""
     with suppress(Exception):  # of tracers, text, sets: whatever has an order
         a, b = np.broadcast_arrays(np.asarray(left), np.asarray(right))
-        if a.dtype.kind in "fiu" and b.dtype.kind in "fiu" and "f" in (a.dtype.kind, b.dtype.kind) and a.size:
+        if {a.dtype.kind, b.dtype.kind} in ({"f"}, {"f", "i"}, {"f", "u"}):
+            rounding = _rounding(left, right)
             a, b = a.astype(float).ravel(), b.astype(float).ravel()
             at = int(np.argmin(np.abs(a - b)))
             if np.isfinite([a[at], b[at]]).all():
-                _note(where, a[at], b[at])
+                _note(where, a[at], b[at], rounding)
     return ORDERS[order](left, right)
 
 
@@ -84,14 +97,20 @@ def close(where: str, function: Callable[..., Any], *arguments: Any, **options: 
     with suppress(Exception):
         relative = options.get("rtol", options.get("rel_tol", 1e-7 if function.__name__ == "assert_allclose" else 1e-5))
         absolute = options.get("atol", options.get("abs_tol", 0.0 if function.__name__ == "assert_allclose" else 1e-8))
-        given = [np.asarray(one, np.float64) for one in arguments[:2]]
+        given = [np.asarray(one).astype(float, casting="same_kind") for one in arguments[:2]]
         relative, absolute, *_ = [*arguments[2:4], *[relative, absolute][len(arguments[2:4]) :]]
         a, b = (one.ravel() for one in np.broadcast_arrays(*given))
         allowed = absolute + relative * np.abs(b)
         at = int(np.nanargmin(allowed - np.abs(a - b)))
         if np.isfinite([a[at], b[at]]).all() and allowed[at]:
-            _note(where, a[at], b[at], allowed[at])
+            _note(where, a[at], b[at], _rounding(*arguments[:2]), allowed[at])
     return function(*arguments, **options)
+
+
+def _rounding(*values: Any) -> float:
+    """The relative rounding error of the coarsest type of some values; that of float32 for Python's own numbers."""
+    kinds = [value.dtype for value in values if hasattr(value, "dtype")]
+    return float(max((np.finfo(kind).eps for kind in kinds if kind.kind == "f"), default=1.2e-7))
 
 
 def _note(where: str, *numbers: float) -> None:

@@ -1,5 +1,6 @@
 """`make elsewhere`: which drawings look the same, and how much room an assertion leaves."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,9 +32,10 @@ def test_a_drawing_differs_when_one_sees_it(new: str, told: str) -> None:
 @pytest.mark.parametrize(
     ("several", "room"),
     [
-        ([Seen(1.0, 2.0), Seen(1.1, 2.0)], 9),  # 0.9 is left where it varies by 0.1
-        ([Seen(0.0, 0.3, 1.0), Seen(0.0, 0.5, 1.0)], 2.5),
-        ([Seen(1.0, 2.0), Seen(2.5, 2.0)], 0.5 / 0.5),
+        ([Seen(1.0, 1.5, 0), Seen(1.1, 1.5, 0)], 4),  # 0.4 is left where it varies by 0.1
+        ([Seen(0.0, 0.3, 0, 0.5), Seen(0.0, 0.4, 0, 0.5)], 1),
+        ([Seen(1.0, 1.5, 0.1), Seen(1.0, 1.5, 0.1)], 0.5 / 0.15),
+        ([Seen(1.0, 2.5, 0), Seen(2.0, 4.5, 0)], math.inf),
     ],
 )
 def test_room_is_the_margin_against_what_computers_differ_by(several: list[Seen], room: float) -> None:
