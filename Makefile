@@ -23,9 +23,10 @@ PORT ?= 8000
 JAX_newest := jax
 JAX_pre := --pre jax
 
-.PHONY: help serve site practice test test-all elsewhere record upgrade bench audit lock clean
+.PHONY: help serve site practice setup test test-all elsewhere record upgrade bench audit lock clean
 
 help:
+	@echo "make setup   make the virtual environment; the other commands do so by themselves"
 	@echo "make serve   build the site, serve it (at PORT=8000), and build again when a file changes"
 	@echo "make site    build the site into site/; with WITH=zensical, properdocs or materialx, by that program"
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
@@ -38,6 +39,8 @@ help:
 	@echo "make audit   look at the built site as readers do: requests, accessibility, bytes, search, Lighthouse"
 	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
 	@echo "make clean   delete everything that the others made"
+
+setup: $(READY)
 
 serve: export LIVEPAGES_SERVE = make serve PORT={port}
 serve: $(READY)
