@@ -253,7 +253,8 @@ def _elsewhere(block: Block, outcome: Outcome, context: _Context) -> str:
     for other in context.seen:
         if not other.entry.good or same_kind(other, context.run, context.runtime):
             continue
-        if options.volatile or differ(here, other.entry, options.tolerance, meaningless=context.runtime.meaningless):
+        differs = differ(here, other.entry, options.tolerance, meaningless=context.runtime.meaningless)
+        if differs or (options.volatile and other.entry.text):
             label, body = html.escape(_label(other)), html.escape(other.entry.text)
             host = f"{other.host.name}, {other.host.computer}, {other.host.day}"
             cost = f"{_time(other.entry.seconds)}{_counts(other.entry)}; {host}"
