@@ -320,6 +320,6 @@ if (typeof WorkerGlobalScope !== "undefined") {
   addEventListener("message", async ({ data }) => {
     const turn = ++latest;
     const answer = await find(data).catch(reportError); // what does not come is told as what cannot run is: search.js begins anew
-    if (answer && turn === latest) postMessage(answer); // a later query was asked meanwhile
+    if (answer && turn === latest) postMessage({ ...answer, query: data }); // a later query was asked meanwhile
   });
 }

@@ -7,31 +7,39 @@ window.Worker = new Proxy(Worker, {
 const beside = document.currentScript.src;
 
 // In the place of the theme's worker: its messages are 0 (here is the index), 1 (ready), 2 (a query) and 3 (results).
+// Those of MaterialX have an id, which the answer has too, and hold the query in an object.
 class Search extends EventTarget {
   #worker;
+  #asked;
 
   constructor() {
     super();
     setTimeout(() => this.#tell({ type: 1 })); // when the theme listens
   }
 
-  postMessage({ type, data }) {
-    if (type !== 2) return;
-    if (!data.trim()) return this.#tell({ type: 3, data: { items: [] } });
+  postMessage({ id, type, data }) {
+    if (type !== 2) return setTimeout(() => this.#tell({ id, type: 1 }));
+    const query = data.query ?? data;
+    this.#asked = { id, query };
+    if (!query.trim()) return this.#answer({ items: [] });
     if (!this.#worker) {
       this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
-      this.#worker.onmessage = ({ data }) => this.#tell({ type: 3, data });
+      this.#worker.onmessage = ({ data }) => data.query === this.#asked.query && this.#answer(data);
       this.#worker.onerror = () => {
         this.#worker?.terminate();
         this.#worker = undefined; // it did not come, nor what it looks up, and the next query asks for both again
-        this.#tell({ type: 3, data: { items: [], note: "The search could not be loaded. Type on to try again." } });
+        this.#answer({ items: [], note: "The search could not be loaded. Type on to try again." });
       };
     }
-    this.#worker.postMessage(data);
+    this.#worker.postMessage(query);
+  }
+
+  #answer(data) {
+    say(data.note ?? "");
+    this.#tell({ id: this.#asked.id, type: 3, data });
   }
 
   #tell(message) {
-    if (message.type === 3) say(message.data.note ?? "");
     this.dispatchEvent(new MessageEvent("message", { data: message }));
   }
 }

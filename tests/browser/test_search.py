@@ -177,6 +177,24 @@ def test_workers_of_others_are_as_they_were(visit: Open) -> None:
     assert said == [True, True]
 
 
+def test_messages_of_materialx_are_answered_with_their_ids(visit: Open) -> None:
+    """Its queries are in objects, and it waits for the answer that has the id of the last one."""
+    page = visit("basics/vmap/").page
+    answers = page.evaluate(
+        """() => new Promise((done) => {
+          const worker = new Worker("assets/javascripts/workers/search.js"), answers = [];
+          worker.addEventListener("message", ({ data: { id, type, data } }) => {
+            if (id === undefined) return; // that it is ready, which the other theme waits for
+            answers.push([id, type, data?.query]);
+            if (type === 1) for (const [id, query] of [[6, "vm"], [7, "vmap"]]) worker.postMessage({ id, type: 2, data: { query } });
+            else if (data.query === "vmap") done(answers);
+          });
+          worker.postMessage({ id: 5, type: 0, data: {} });
+        })"""
+    )
+    assert answers == [[5, 1, None], [7, 3, "vmap"]]
+
+
 @pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
 def test_text_that_arrives_without_a_key_is_looked_up(view: View, visit: Open) -> None:
     page = visit("", view).page
