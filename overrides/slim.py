@@ -1,4 +1,4 @@
-"""A hook of MkDocs: leaves out of the theme's style sheet what styles only what this site does not have."""
+"""A hook of MkDocs: leaves out of Material's style sheet what styles only what this site does not have."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,9 @@ RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Rewrite the style sheet in the built site, where the theme has put it."""
+    """Rewrite the style sheet in the built site, where the theme has put it; those of other themes are left alone."""
+    if config.theme.name != "material":
+        return
     for file in Path(config.site_dir, "assets/stylesheets").glob("main.*.min.css"):
         file.write_text(slimmed(file.read_text(encoding="utf-8")), encoding="utf-8")
 
