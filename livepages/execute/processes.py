@@ -13,8 +13,8 @@ from pathlib import Path
 
 from livepages.worker import Exited, Forked, Job, Runtime, decode, encode
 
-# What every page finds, whatever is set: sets print in the same order every time, and lines have one length.
-FIXED = {"PYTHONHASHSEED": "0", "COLUMNS": "80"}
+# What every page finds, whatever is set: sets print in the same order every time, and a terminal has one size.
+FIXED = {"PYTHONHASHSEED": "0", "COLUMNS": "80", "LINES": "24"}
 _ENVIRONMENT = {"PYTHON_COLORS": "0", "MPLBACKEND": "svg"}
 
 
