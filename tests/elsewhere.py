@@ -43,6 +43,11 @@ class Computer:
     without: str = ""  # instruction sets that NumPy leaves alone
     threads: int = 0  # of the pools; one a core if 0
     cores: int = 0  # that may be used; all if 0
+    needs: str = "avx2"  # of the instruction sets in `X86`, what this computer must have; nothing if empty
+
+    def can_be(self, instruction_set: str) -> bool:
+        """Whether a computer with this instruction set can be told to be one."""
+        return not self.needs or instruction_set in X86[X86.index(self.needs) :]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -54,15 +59,18 @@ class Computer:
 
 
 # `--xla_cpu_max_isa=SSE4_2` is none of them: XLA then lacks conversions of float16, and jaxlib itself needs AVX.
+X86 = ("avx", "avx2", "avx512")  # from the oldest to the newest
 _WIDE = "X86_V4 AVX512_ICL AVX512_SPR"
 _SMALL = "--xla_cpu_max_isa=AVX2"
 COMPUTERS = {
-    "here": Computer(),
-    "one core": Computer("--xla_cpu_multi_thread_eigen=false", threads=1, cores=1),
-    "AVX-512, wide vectors, 64 threads": Computer("--xla_cpu_prefer_vector_width=512", "SkylakeX", threads=64),
+    "here": Computer(needs=""),
+    "one core": Computer("--xla_cpu_multi_thread_eigen=false", threads=1, cores=1, needs=""),
+    "AVX-512, wide vectors, 64 threads": Computer(
+        "--xla_cpu_prefer_vector_width=512", "SkylakeX", threads=64, needs="avx512"
+    ),
     "AVX2, Intel": Computer(_SMALL, "Haswell", _WIDE),
     "AVX2, AMD, 16 threads": Computer(_SMALL, "Zen", _WIDE, threads=16),
-    "AVX without FMA": Computer("--xla_cpu_max_isa=AVX", "Sandybridge", f"X86_V3 {_WIDE}"),
+    "AVX without FMA": Computer("--xla_cpu_max_isa=AVX", "Sandybridge", f"X86_V3 {_WIDE}", needs="avx"),
     # As ARM's: vectors of 128 bits with FMA.
     "128-bit vectors, 8 threads": Computer(
         f"{_SMALL} --xla_cpu_prefer_vector_width=128", "Nehalem", f"X86_V3 {_WIDE}", threads=8
@@ -191,9 +199,12 @@ def main() -> int:
         run([path.resolve() for path in options.pages], options.out)
         return 0
     KEPT.mkdir(parents=True, exist_ok=True)
-    kinds = {}
+    kinds, here = {}, find_project(ROOT).runtime.instruction_set()
     for name in ["here", *(options.computer or list(COMPUTERS)[1:])]:
         computer, out = COMPUTERS[name], KEPT / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json"
+        if not computer.can_be(here):
+            print(f"{name}: left out, as this computer has {here or 'an unknown instruction set'}", flush=True)
+            continue
         print(f"{name}: {computer.environment}", flush=True)
         cores = sorted(os.sched_getaffinity(0))[: computer.cores or None]
         command = ["taskset", "--cpu-list", ",".join(map(str, cores)), sys.executable, "-m", "tests.elsewhere"]

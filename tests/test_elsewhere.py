@@ -16,6 +16,11 @@ def test_it_emulates_six_other_computers() -> None:
     assert len(others) >= 7 and all(others.count(one) == 1 for one in others)
 
 
+@pytest.mark.parametrize(("instruction_set", "others"), [("avx512", 6), ("avx2", 5), ("avx", 2), ("neon", 1)])
+def test_it_is_only_told_to_be_what_it_can_be(instruction_set: str, others: int) -> None:
+    assert sum(computer.can_be(instruction_set) for computer in COMPUTERS.values()) == others + 1
+
+
 @pytest.mark.parametrize(
     ("new", "told"),
     [
