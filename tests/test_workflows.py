@@ -150,7 +150,12 @@ def test_the_weekly_run_opens_one_issue_and_brings_it_up_to_date(tmp_path: Path,
     gh.parent.mkdir()
     gh.write_text('#!/bin/sh\nif [ "$2" = list ]; then echo "$NUMBER"; else printf "%s\\n" "$@" > asked; fi\n')
     gh.chmod(0o755)
-    reports = {"versions": "new: ä", "pages-newest": "docs/page.md:3", "pages-pre": "docs/page.md:3", "elsewhere": "none"}
+    reports = {
+        "versions": "new: ä",
+        "pages-newest": "docs/page.md:3",
+        "pages-pre": "docs/page.md:3",
+        "elsewhere": "none",
+    }
     for name, text in reports.items():
         (tmp_path / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
     environment = {
