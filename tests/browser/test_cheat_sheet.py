@@ -3,9 +3,12 @@
 import re
 from collections.abc import Callable
 
+import pytest
+
 from tests.browser.reader import Visit
 
 
+@pytest.mark.slow
 def test_the_cheat_sheet_prints_on_two_sheets(visit: Callable[..., Visit]) -> None:
     for paper in ("A4", "Letter"):
         pdf = visit("lookup/cheat-sheet/").page.pdf(format=paper)

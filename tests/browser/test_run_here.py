@@ -361,6 +361,7 @@ def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable
     expect(yours(page, 2).locator(".live-stdout")).to_have_text("False True")
 
 
+@pytest.mark.slow
 def test_two_tabs_have_kernels_of_their_own_which_end_with_them(open_: Callable[..., Visit], served: Served) -> None:
     one, two = open_("basics/eight/").page, open_("").page
     for page in (one, two):
@@ -405,6 +406,7 @@ def test_with_the_keyboard_alone_on_a_phone_and_with_what_axe_asks_for(open_: Ca
         assert visit._axe({"runOnly": list(reader.WCAG)}) == []
 
 
+@pytest.mark.slow
 def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visit], served: Served) -> None:
     page = open_().page
     page.get_by_role("button", name="run it here").click()
@@ -475,6 +477,7 @@ def solve(page: Page, number: int, name: str, answer: str) -> None:
     expect(yours(page, number).locator(".live-verdict")).to_contain_text(f"{name}: right")
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
     open_: Callable[..., Visit], served: Served
 ) -> None:
@@ -491,6 +494,7 @@ def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
 
 
+@pytest.mark.slow
 def test_a_published_page_runs_on_a_server_that_the_reader_starts(
     open_: Callable[..., Visit], served: Served, tmp_path: Path
 ) -> None:

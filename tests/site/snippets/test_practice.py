@@ -145,6 +145,7 @@ def test_running_all_of_a_page_grades_what_the_learner_wrote(
 # --- answers -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", PARTS)
 def test_learners_answers(part: str, reader: Reader) -> None:
     """See `tests/site/snippets/answers`."""
