@@ -211,11 +211,10 @@ def test_verdicts_come_one_by_one_and_the_score_last(capsys: pytest.CaptureFixtu
 
 ENDLESS = f"""import os, signal
 signal.signal(signal.SIGINT, signal.HANDLER)
-os.environ["EXAMINER_SECONDS"] = "1"
 {PATH}
 import jax
 import jax.numpy as jnp
-from examiner import grade
+from examiner import grade, limit
 
 def tax(income):
     while True:
@@ -231,9 +230,11 @@ def divisor(a, b, forever):
 def gcd(a, b):
     return divisor(a, b, forever)
 
-forever = False  # the program is compiled before the clock runs, so that the limit falls into it, however busy the machine
+forever = False  # the program is compiled before the limit counts, so that it falls into it, however busy the machine
+limit.SECONDS = 600
 grade(globals(), "gcd")
 forever = True
+limit.SECONDS = 1
 grade(globals(), "tax", "gcd", "orbit")
 """
 
