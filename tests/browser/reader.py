@@ -242,6 +242,11 @@ class Visit:
     def unfold(self) -> None:
         """Open everything that is folded, and let the theme see all code, which it sets up when it is in view."""
         page = self.page
+        # The table of contents follows the text. Where it then stops, part of a link may be out of sight, and so too small.
+        page.evaluate(
+            "document.querySelectorAll('.md-sidebar__scrollwrap').forEach("
+            "side => { side.scrollTo(0, 0); side.scrollTo = () => {}; })"
+        )
         page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
         before = page.viewport_size
         assert before
@@ -250,8 +255,6 @@ class Visit:
             # `set_viewport_size` would wait until all of it is painted, for more than a second.
             self._window.send("Emulation.setDeviceMetricsOverride", {**size, "deviceScaleFactor": 1, "mobile": False})
             page.locator("pre:not(:has(> nav)) > code").last.wait_for(state="detached")
-        # The table of contents has followed; where it then stops, part of a link may be out of sight, and so too small.
-        page.evaluate("document.querySelectorAll('.md-sidebar__scrollwrap').forEach(side => side.scrollTo(0, 0))")
 
     def violations(self, colors: bool = True) -> list[str]:
         """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why.
