@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from livepages.execute import Engine, Failure, Outcome, Run, failures
+    from livepages.execution import Engine, Failure, Outcome, Run, failures
     from livepages.records import Records
     from livepages.source import Block, Page, PageError, Project, ProjectError, find_project, read_page
 else:
@@ -27,9 +27,9 @@ else:
     def __getattr__(name: str) -> object:
         """A public name, imported when it is first asked for: a page's process imports this package, and needs none."""
         if name in __all__:
-            from livepages import execute, records, source
+            from livepages import execution, records, source
 
-            for package in (source, execute, records):
+            for package in (source, execution, records):
                 if name in package.__all__:
                     return getattr(package, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

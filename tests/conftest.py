@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execute import Engine, Failure, Outcome, Run, Runner, failures
+from livepages.execution import Engine, Failure, Outcome, Run, Runner, failures
 from livepages.source import Page, Project, find_project
 from tests.prepared import Commands
 

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from livepages.course import read_course
-from livepages.execute import Engine, Run, failures, judge
+from livepages.execution import Engine, Run, failures, judge
 from livepages.records import Entry, differ, entry
 from livepages.source import Block, Page, find_project
 from tests.room import FILE, Seen, watched
@@ -221,7 +221,7 @@ def report(kinds: Mapping[str, Kind]) -> int:
     blocks = [block for page in pages for block in page.program]
     found: dict[str, list[str]] = defaultdict(list)
     for name, kind in kinds.items():
-        for line in changed(blocks, kinds["here"], kind, project.runtime.meaningless):
+        for line in changed(blocks, kinds["here"], kind, project.runtime.noise_patterns):
             found[line].append(name)
     for line, names in found.items():
         print(f"\n{line}\n    on: {', '.join(names)}")

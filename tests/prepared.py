@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 IMPORTED = """
-livepages.integrations.cli livepages.integrations.markdown_extension livepages.integrations.mkdocs_plugin livepages.export
+livepages.integrations.cli livepages.integrations.markdown_extension livepages.integrations.mkdocs_plugin livepages.exporters
 mkdocs.__main__ mkdocs.commands.build mkdocs.commands.serve markdown_exec pygments.formatters.html
 pygments.lexers.python markdown.extensions.admonition pymdownx.arithmatex pymdownx.highlight pymdownx.superfences
 hypothesis pytest xdist.plugin

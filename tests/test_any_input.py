@@ -18,12 +18,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from livepages.execute import Outcome, Raised, Run
-from livepages.export.download import Download
+from livepages.execution import Outcome, Raised, Run
+from livepages.exporters.download import Download
 from livepages.integrations import pytest_plugin
 from livepages.records import Records, compare
 from livepages.records.store import record
-from livepages.render import status
+from livepages.rendering import status
 from livepages.source import Page, PageError, Project, ProjectError, find_project
 from livepages.source.options import Options
 from livepages.source.page import parse

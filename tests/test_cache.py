@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execute.cache import Cache, prune
+from livepages.execution.cache import Cache, prune
 
 
 def test_what_was_put_is_got(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from livepages.export.in_kernel import KERNELS
+from livepages.exporters.kernel_bridge import KERNELS
 from livepages.records import differ
 from livepages.records.differences import NUMBERS, TOLERANCE, WHOLE_NUMBERS
 from livepages.worker import find_runtime
 
 
 @dataclass(frozen=True)
-class Told:
+class ComparableOutput:
     text: str
     outcome: str = "ran"
     figures: int = 0
@@ -19,7 +19,9 @@ class Told:
 
 
 def compare(old: str, new: str, tolerance: float = 0.0) -> str:
-    difference = differ(Told(old), Told(new), tolerance, meaningless=find_runtime("jax").meaningless)
+    difference = differ(
+        ComparableOutput(old), ComparableOutput(new), tolerance, noise_patterns=find_runtime("jax").noise_patterns
+    )
     return difference.cause if difference else ""
 
 
@@ -54,9 +56,9 @@ def test_what_means_the_same_is_the_same(old: str, new: str) -> None:
     ],
 )
 def test_a_kernel_says_the_same_in_other_words(page: str, kernel: str) -> None:
-    assert differ(Told(page), Told(kernel))
-    assert not differ(Told(page), Told(kernel), meaningless=KERNELS)
-    assert differ(Told(page), Told(kernel + " and more"), meaningless=KERNELS)
+    assert differ(ComparableOutput(page), ComparableOutput(kernel))
+    assert not differ(ComparableOutput(page), ComparableOutput(kernel), noise_patterns=KERNELS)
+    assert differ(ComparableOutput(page), ComparableOutput(kernel + " and more"), noise_patterns=KERNELS)
 
 
 @pytest.mark.parametrize(
@@ -94,16 +96,16 @@ def test_numbers_may_differ_as_far_as_the_block_says() -> None:
 
 
 def test_how_a_block_ended_is_compared_even_where_its_output_is_not() -> None:
-    ran, raised = Told("1 s"), Told("2 s", "raised", error="ValueError: no")
-    other = Told("2 s", "raised", error="TypeError: no")
-    assert differ(ran, Told("2 s"), volatile=True) is None
+    ran, raised = ComparableOutput("1 s"), ComparableOutput("2 s", "raised", error="ValueError: no")
+    other = ComparableOutput("2 s", "raised", error="TypeError: no")
+    assert differ(ran, ComparableOutput("2 s"), volatile=True) is None
     assert str(differ(ran, raised, volatile=True)).startswith("ran → raised")
     assert str(differ(raised, other, volatile=True)).startswith("ValueError → TypeError")
-    assert str(differ(ran, Told("1 s", figures=1), volatile=True)).startswith("0 figures → 1")
+    assert str(differ(ran, ComparableOutput("1 s", figures=1), volatile=True)).startswith("0 figures → 1")
 
 
 def test_a_difference_shows_the_lines_and_how_far_the_numbers_are_apart() -> None:
-    difference = differ(Told("same\nx 2.00\ny 8.00"), Told("same\nx 3.00\ny 9.00"))
+    difference = differ(ComparableOutput("same\nx 2.00\ny 8.00"), ComparableOutput("same\nx 3.00\ny 9.00"))
     assert difference
     assert difference.diff == "-x 2.00\n-y 8.00\n+x 3.00\n+y 9.00"
     assert (difference.absolute, difference.relative) == (1.0, 0.5)

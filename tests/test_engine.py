@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execute import engine, failures
-from livepages.worker import questions, runtime
+from livepages.execution import engine, failures
+from livepages.worker import probes, runtime
 from livepages.worker.jax_runtime import JaxRuntime
 from tests.conftest import Site
 
@@ -264,7 +264,7 @@ def test_the_versions_that_a_page_asks_for_are_covered(
     page, _ = site.run(code)
     assert site.engine.kept([page])
     monkeypatch.setattr(runtime, "version", lambda name: "9.9") if asked else monkeypatch.setattr(
-        questions, "_distributions", lambda: []
+        probes, "_distributions", lambda: []
     )
     assert not site.engine.kept([page])
 
@@ -320,7 +320,7 @@ def test_a_run_that_names_the_folder_of_the_project_is_kept_in_this_folder_alone
     site.write("snippets/helper.py", "")
     page, run = site.run(code)
     assert site.engine.kept([page], failed=True)
-    assert not [question for question in run.questions if question.startswith(f"folder {os.sep}")]
+    assert not [question for question in run.probes if question.startswith(f"folder {os.sep}")]
     copy = copied(site, "copy")
     assert bool(copy.engine.kept([copy.read(copy.root / "docs/page.md")], failed=True)) != tied
 
@@ -333,13 +333,13 @@ def test_another_folder_of_modules_is_covered(site: Site, page: Path) -> None:
 
 def test_a_project_may_lie_below_the_folder_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "base_prefix", "/opt")
-    questions._installed.cache_clear()
+    probes._installed.cache_clear()
     try:
-        assert questions.is_local("/opt/site/snippets/a.py", "/opt/site")
-        assert not questions.is_local("/opt/site/a.py", "/srv")
-        assert not questions.is_local("/opt/site/.venv/lib/site-packages/a.py", "/opt/site")
+        assert probes.is_local("/opt/site/snippets/a.py", "/opt/site")
+        assert not probes.is_local("/opt/site/a.py", "/srv")
+        assert not probes.is_local("/opt/site/.venv/lib/site-packages/a.py", "/opt/site")
     finally:
-        questions._installed.cache_clear()
+        probes._installed.cache_clear()
 
 
 def test_settings_of_the_project_are_covered(site: Site, page: Path) -> None:

@@ -15,12 +15,12 @@ import nbformat
 import pytest
 
 from livepages.course import Course, history, read_course
-from livepages.execute import Run
-from livepages.export import publish
-from livepages.export.download import indented
-from livepages.export.for_readers import MustRaise, SiteFiles, show_figures, source
-from livepages.export.html_form import as_markdown
-from livepages.export.pieces import Prose, apart, pieces, summary
+from livepages.execution import Run
+from livepages.exporters import publish
+from livepages.exporters.cells import Prose, pieces, split_cells, summary
+from livepages.exporters.download import indented
+from livepages.exporters.html_to_markdown import as_markdown
+from livepages.exporters.script_helpers import MustRaise, SiteFiles, show_figures, source
 from livepages.source import PageError, ProjectError, find_project
 from tests.conftest import Reader, Site
 
@@ -440,7 +440,7 @@ def test_markdown_holds_no_html_of_blocks(book: Book) -> None:
 
 def test_cells_do_not_go_on_in_a_list(book: Book) -> None:
     page = book.site.read(book.site.write("docs/part/page.md", TEXT))
-    texts = [cell.text for cell in apart(pieces(page, lambda file: file.name)) if isinstance(cell, Prose)]
+    texts = [cell.text for cell in split_cells(pieces(page, lambda file: file.name)) if isinstance(cell, Prose)]
     assert texts[2:4] == ["**Solution**", "goes on."]
     assert summary(page) == "A *first* paragraph with a link, in two lines."
 

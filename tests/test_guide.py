@@ -9,7 +9,7 @@ from livepages.course import read_course
 from livepages.course.guide import minutes
 from livepages.integrations.build import Build
 from livepages.records import record
-from livepages.render.mathml import FormulaError
+from livepages.rendering.mathml import FormulaError
 from livepages.source import ProjectError
 from tests.conftest import Site
 from tests.test_markdown import Show, show

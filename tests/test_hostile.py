@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execute import Engine, Failure, Run, Runner, failures
+from livepages.execution import Engine, Failure, Run, Runner, failures
 from livepages.source import Page, ProjectError, find_project
 from tests.conftest import Site
 

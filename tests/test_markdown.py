@@ -6,11 +6,11 @@ from typing import Any
 import markdown
 import pytest
 
-from livepages import render
+from livepages import rendering
 from livepages.course import read_course
-from livepages.execute import Failure
+from livepages.execution import Failure
 from livepages.integrations.build import Build, Conversion
-from livepages.integrations.markdown_extension import ShownError
+from livepages.integrations.markdown_extension import PageFailuresError
 from livepages.records import record
 from tests.conftest import Gate, Site
 
@@ -36,12 +36,12 @@ class Show:
         self.failures: list[Failure] = []
 
     def __call__(
-        self, text: str, strict: bool = True, shown: str = "", name: str = "page.md", patience: float | None = None
+        self, text: str, strict: bool = True, shown: str = "", name: str = "page.md", timeout: float | None = None
     ) -> str:
         """The HTML of `text` as a page, after so much patience; if `shown` is given, of that text, which is no page's."""
         file = self._site.write(f"docs/{name}", text)
         build = Build(self._site.engine)
-        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None, patience)
+        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None, timeout)
         configs: dict[str, dict[str, Any]] = {
             "livepages": {"conversion": Conversion(build, file)},
             "pymdownx.tabbed": {"alternate_style": True},
@@ -248,7 +248,7 @@ def test_a_block_that_is_lost_on_the_way_is_a_failure(show: Show, monkeypatch: p
 def test_the_build_fails_where_nothing_else_tells_of_failures(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     file = site.write("docs/page.md", "# T\n\n```python\n1 / 0\n```\n")
     monkeypatch.chdir(site.root)
-    with pytest.raises(ShownError, match=r"docs/page\.md:4: "):
+    with pytest.raises(PageFailuresError, match=r"docs/page\.md:4: "):
         markdown.markdown(file.read_text(), extensions=EXTENSIONS)
     file.write_text("# T\n\n```python\nprint(2 + 3)\n```\n")
     assert "<code>5</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
@@ -267,7 +267,7 @@ def test_pages_of_one_text_are_refused_where_nobody_says_which_is_shown(
     for name in ("a", "b"):
         site.write(f"docs/{name}.md", "# T\n\n```python\nx = 1\n```\n")
     monkeypatch.chdir(site.root)
-    with pytest.raises(ShownError, match=r"docs/a\.md and docs/b\.md.* have the same text"):
+    with pytest.raises(PageFailuresError, match=r"docs/a\.md and docs/b\.md.* have the same text"):
         markdown.markdown("# T\n\n```python\nx = 1\n```\n", extensions=EXTENSIONS)
 
 
@@ -362,7 +362,7 @@ def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: S
         f'# T\n\n```python\n{gate.wait}\n```\n\n```python source="none"\nprint("hidden")\n```\n\n'
         '```python result="markdown"\nprint("*b*")\n```\n'
     )
-    html = show(text, patience=0)
+    html = show(text, timeout=0)
     places = re.findall(
         r'<div class="live-result"[^>]*><p class="live-note" data-live-pending="([^"]*)">Running …', html
     )
@@ -379,7 +379,7 @@ def test_a_recorded_output_is_replaced_by_the_blocks_own(show: Show, site: Site)
     page = site.read(site.write("docs/page.md", text))
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
     (site.root / "gate").unlink()
-    waiting = show(text, patience=0)
+    waiting = show(text, timeout=0)
     assert "data-live-pending" in waiting and "recorded on" in waiting and "<code>at last</code>" in waiting
     gate.open()
     ran = show(text)
@@ -391,5 +391,5 @@ def test_a_word_is_explained_once_in_a_section() -> None:
     page = "<h2 id='a'>A</h2>{}, {}, {}<h2>B</h2>{}".format(
         *(word.format(term) for term in ("key", "leaf", "key", "key"))
     )
-    told = render.slim(page)
+    told = rendering.slim(page)
     assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")

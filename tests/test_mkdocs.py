@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execute import Runner
+from livepages.execution import Runner
 from tests.conftest import HANG, Gate, Site, process_ends
 from tests.prepared import Commands
 

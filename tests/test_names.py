@@ -10,7 +10,7 @@ import pytest
 
 from livepages.course import read_course
 from livepages.integrations.build import Build, Conversion
-from livepages.render.links import linked
+from livepages.rendering.links import linked
 from livepages.source import Inventory, PageNames, ProjectError, read_inventories
 from tests.conftest import Site
 

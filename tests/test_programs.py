@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execute import Runner
+from livepages.execution import Runner
 from tests.conftest import Site
 from tests.prepared import Commands
 

@@ -10,15 +10,15 @@ from functools import cache
 import pytest
 import yaml
 
-from livepages import render
+from livepages import rendering
 from livepages.course import read_course
-from livepages.execute import Outcome, Run
+from livepages.execution import Outcome, Run
 from livepages.integrations.build import Build
 from livepages.integrations.cli import main
 from livepages.records import Comparison, Records, mismatch, record
 from livepages.records.differences import Difference
 from livepages.records.mismatch import Mismatch
-from livepages.render import status
+from livepages.rendering import status
 from livepages.source import Page, ProjectError
 from livepages.worker import find_runtime, installed
 from livepages.worker.runtime import newest_instruction_set
@@ -494,7 +494,7 @@ def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: py
 
 
 def shown(site: Site, page: Page, run: Run) -> str:
-    return "\n".join(render.page_lines(page, run, find_runtime("jax"), Records(site.project).seen(page), str))
+    return "\n".join(rendering.page_lines(page, run, find_runtime("jax"), Records(site.project).seen(page), str))
 
 
 def test_a_block_names_the_hosts_that_have_run_it_and_after_an_edit_none(recorded: tuple[Site, Page, Run]) -> None:
@@ -595,10 +595,10 @@ def recorded_label(site: Site) -> str:
 
 def test_a_page_that_is_running_does_not_say_that_all_its_outputs_are_its_own(recorded: tuple[Site, Page, Run]) -> None:
     run = recorded[2]
-    assert "Every output on this page was produced by the code above it, with jax 1 on cpu." in render.stamp(
+    assert "Every output on this page was produced by the code above it, with jax 1 on cpu." in rendering.stamp(
         run, "jax 1"
     )
-    waits = render.stamp(replace(run, outcomes=(*run.outcomes[:2], Outcome(pending=True))), "jax 1")
+    waits = rendering.stamp(replace(run, outcomes=(*run.outcomes[:2], Outcome(pending=True))), "jax 1")
     assert "Every output" not in waits and "its recorded output is shown" in waits
 
 

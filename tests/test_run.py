@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.execute import ERR, OUT, Run, Runner, WorkerError, failures, judge
-from livepages.execute.processes import Server
-from livepages.execute.runner import Running, Task, finished
+from livepages.execution import ERR, OUT, Run, Runner, WorkerError, failures, judge
+from livepages.execution.processes import Server
+from livepages.execution.runner import Running, Task, finished
 from livepages.source import Page
 from livepages.worker import Runtime
 from tests.conftest import HANG, Gate, Site, process_ends
@@ -286,7 +286,7 @@ def test_one_that_is_asked_for_comes_before_all_that_have_not_begun(site: Site, 
     alone = noted("alone", head=ALONE)
     started = runner.start(site.project, [Task(first), Task(second), Task(alone)])
     first_output(started[0])
-    runner.hurry(site.project, alone.path)
+    runner.prioritize(site.project, alone.path)
     held = site.project.cache / "waiting.lock"
     assert until(lambda: locked(held))
     gate.open()
@@ -300,7 +300,7 @@ def test_one_that_is_asked_for_does_not_come_after_other_processes(site: Site) -
     gate, runner = Gate(site), Runner(1, nice=3)
     pages = [site.page(gate.wait, "pass", name="first"), site.page("import os\nprint(os.nice(0))", name="second")]
     first, second = runner.start(site.project, [Task(page) for page in pages])
-    runner.hurry(site.project, pages[1].path)
+    runner.prioritize(site.project, pages[1].path)
     assert second.future.result(HANG).outcomes[0].stdout == f"{os.nice(0)}\n"
     gate.open()
     first.future.result(HANG)
@@ -311,7 +311,7 @@ def test_of_pages_that_are_held_only_one_that_is_asked_for_begins(site: Site, no
     pages, runner = [noted("first"), noted("second"), noted("alone", head=ALONE)], Runner()
     runner.hold()
     started = runner.start(site.project, [Task(page) for page in pages])
-    runner.hurry(site.project, pages[1].path)
+    runner.prioritize(site.project, pages[1].path)
     next(running for running in started if running.task.page is pages[1]).future.result(HANG)
     assert (site.root / "log").read_text().split()[1::2] == ["second", "second"]
     runner.release()
@@ -428,7 +428,7 @@ def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytes
         started.append(Server(runtime))
         return started[-1]
 
-    monkeypatch.setattr("livepages.execute.runner.Server", start)
+    monkeypatch.setattr("livepages.execution.runner.Server", start)
     runner = Runner()
     runner.prepare(site.project)
     try:

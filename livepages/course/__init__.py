@@ -3,6 +3,6 @@
 from livepages.course import history
 from livepages.course.guide import Guide
 from livepages.course.navigation import Course, make_course, read_course
-from livepages.course.places import Place
+from livepages.course.output_paths import OutputPaths
 
-__all__ = ["Course", "Guide", "Place", "history", "make_course", "read_course"]
+__all__ = ["Course", "Guide", "OutputPaths", "history", "make_course", "read_course"]

@@ -16,7 +16,7 @@ from posixpath import relpath
 from urllib.parse import quote
 
 from livepages.course.navigation import Course
-from livepages.execute import Failure, count
+from livepages.execution import Failure, count
 from livepages.source import Inventory, Page, PageNames, closest
 
 WORDS_A_MINUTE = 200
@@ -45,7 +45,7 @@ class Guide:
             if name not in names
         ]
 
-    def decides(self, page: Page) -> object:
+    def cache_key(self, page: Page) -> object:
         """What the page shows of other pages: two guides with one inventory show the same on it if this is equal."""
         indexed = self.pages.values() if any(map(INDEX.fullmatch, page.text)) else ()
         uses = [
@@ -95,8 +95,8 @@ class Guide:
         facts = [count(minutes(page), "minute")]
         if updated:
             facts.append(f"changed {updated}")
-        if page.settings.remark:
-            facts.append(page.settings.remark)
+        if page.settings.settings_summary:
+            facts.append(page.settings.settings_summary)
         if first := self._before(page):
             facts.append("read first: " + ", ".join(_link(page, other) for other in first))
         place = self.course.place(page.path)
@@ -150,20 +150,20 @@ class Guide:
         return lines
 
     @cached_property
-    def _entries(self) -> list["_Entry"]:
-        entries: dict[str, _Entry] = {}  # by address, which several names of one thing share
+    def _entries(self) -> list["_IndexEntry"]:
+        entries: dict[str, _IndexEntry] = {}  # by address, which several names of one thing share
         for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
             for block, uses in PageNames(page, self.inventory).blocks:
                 for use in uses:
                     if use.address and use.name not in self.inventory.modules:
-                        entry = entries.setdefault(use.address, _Entry(use.address))
+                        entry = entries.setdefault(use.address, _IndexEntry(use.address))
                         entry.names.append(use.name)
                         entry.places.setdefault(page.name, (page, block.fence.start))
         return sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower()))
 
 
 @dataclass
-class _Entry:
+class _IndexEntry:
     """One thing in the index."""
 
     address: str

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from livepages.execute import Run
+from livepages.execution import Run
 from livepages.source import Page, Project, includes
 
 

@@ -10,13 +10,13 @@ import yaml
 from pathspec import GitIgnoreSpec
 from yaml_env_tag import construct_env_tag
 
+from livepages.course.output_paths import OutputPaths, place
 from livepages.course.pages import find_pages
-from livepages.course.places import Place, place
 from livepages.source import Project, ProjectError
 
 
 @dataclass(frozen=True)
-class Part:
+class NavSection:
     """A titled group of pages, those of its sections included; pages outside any are in parts without a title."""
 
     title: str
@@ -29,7 +29,7 @@ class Course:
 
     docs: Path
     pages: tuple[Path, ...] = ()  # the files of all pages, in a fixed order
-    parts: tuple[Part, ...] = ()
+    parts: tuple[NavSection, ...] = ()
     name: str = ""
     description: str = ""
     url: str = ""  # where the site is published; empty where nobody has said
@@ -42,7 +42,7 @@ class Course:
         """Everything that this says, as text: equal for two courses that are equal, and faster to compare."""
         return repr(self)
 
-    def place(self, page: Path) -> Place:
+    def place(self, page: Path) -> OutputPaths:
         """Where the page of a file is in the site."""
         return place(page.relative_to(self.docs).as_posix(), self.directory_urls)
 
@@ -89,7 +89,7 @@ def make_course(project: Project, settings: Mapping[str, object], drafts: bool =
     hidden = _patterns(project, {} if drafts else settings, "draft_docs")
     pages = tuple(find_pages(project.docs, excluded, hidden))
     if nav is None:
-        parts = [Part("", pages)]
+        parts = [NavSection("", pages)]
     elif isinstance(nav, list):
         parts = [_part(project, entry) for entry in nav]
     else:
@@ -107,10 +107,10 @@ def make_course(project: Project, settings: Mapping[str, object], drafts: bool =
     )
 
 
-def _part(project: Project, entry: object) -> Part:
+def _part(project: Project, entry: object) -> NavSection:
     title, content = next(iter(entry.items())) if isinstance(entry, dict) and len(entry) == 1 else ("", entry)
     pages = tuple(project.docs / name for name in _names(project, content))
-    return Part("" if isinstance(content, str) else str(title), pages)
+    return NavSection("" if isinstance(content, str) else str(title), pages)
 
 
 def _names(project: Project, entry: object) -> Iterator[str]:

@@ -8,10 +8,10 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, history
-from livepages.execute import Attempts, Engine, Failure, Run, count, failures
-from livepages.integrations.kept import digest
-from livepages.records import Records, Seen
-from livepages.render import anchors, status
+from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, failures
+from livepages.integrations.build_cache import digest
+from livepages.records import RecordedOutcome, Records
+from livepages.rendering import anchors, status
 from livepages.source import Inventory, Page, read_inventories
 
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
@@ -47,7 +47,7 @@ class Build:
         self.inventory = Inventory()
         self.records = Records(engine.project)
         self.guide = Guide(Course(engine.project.docs), {}, self.inventory)
-        self._attempts = Attempts(engine)
+        self._attempts = BackgroundRuns(engine)
         self._began: list[Page] = []
         self.pages: dict[Path, Page] = {}
         self._changed: dict[Path, str] = {}
@@ -59,7 +59,7 @@ class Build:
         course: Course,
         started: Callable[[list[Page]], None],
         done: Callable[[Page, Run], None],
-        patience: float | None = None,
+        timeout: float | None = None,
         whole: Callable[[Path], None] = lambda path: None,
     ) -> None:
         """Read every page, and run those that the cache does not hold; under `NO_EXECUTE`, each of them is a failure.
@@ -78,7 +78,7 @@ class Build:
             WorkerError: the process that pages are forked from could not be started.
         """
         may_run = not os.environ.get(NO_EXECUTE)
-        if patience is None and may_run:
+        if timeout is None and may_run:
             self._prepare(course.pages)
         inventory = read_inventories(self.engine.project)
         read, unread = self.engine.read(course.pages)
@@ -90,15 +90,15 @@ class Build:
             read, programs = ([page for page in pages if page not in stale] for pages in (read, programs))
             stale = []
 
-        if patience and len(stale) > (os.cpu_count() or 1):
-            patience = 0.0
+        if timeout and len(stale) > (os.cpu_count() or 1):
+            timeout = 0.0
             self.engine.hold()
 
         def begun(pages: list[Page]) -> None:
             self._began = pages
             started(pages)
 
-        runs |= self._attempts.run(stale, begun, done, patience, whole)
+        runs |= self._attempts.run(stale, begun, done, timeout, whole)
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
         self.inventory, self.unread, self._names = inventory, unread, digest(inventory)
         self.records = Records(self.engine.project)
@@ -156,9 +156,9 @@ class Build:
     def origin(self) -> str:
         """From what the site is built, in Markdown."""
         commit = history.commit(self.engine.project)
-        return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.words}."
+        return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.version_label}."
 
-    def seen(self, page: Page) -> dict[int, list[Seen]]:
+    def seen(self, page: Page) -> dict[int, list[RecordedOutcome]]:
         """What hosts saw of a page's blocks, by their indices."""
         return self.records.seen(page)
 
@@ -177,12 +177,12 @@ class Build:
             (other.title, [block.key for block in other.program], anchors(other, gave), self._known(other))
             for other, gave in others
         ]
-        shown = text, self._names, page, run, self.updated(page, run), self.guide.decides(page)
-        return *shown, self.engine.project.runtime.words, self._known(page), known
+        shown = text, self._names, page, run, self.updated(page, run), self.guide.cache_key(page)
+        return *shown, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:
         """What decides, with the page's program, what `seen` gives; comparing that itself would take far longer."""
-        return [(record.host, record.digest) for record in self.records.holding(page)]
+        return [(record.host, record.digest) for record in self.records.valid_for(page)]
 
     @property
     def pending(self) -> set[Path]:

@@ -12,12 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from livepages.course import Guide, read_course
-from livepages.execute import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
+from livepages.execution import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, compare, record, write
-from livepages.render import status
+from livepages.rendering import status
 from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
 
 _DESCRIPTION = """\
@@ -229,7 +229,7 @@ def _host(project: Project, name: str) -> tuple[Host, Records]:
 
 def _export(options: argparse.Namespace, project: Project) -> int:
     # What writes notebooks is installed where sites are built; hosts that run pages do without.
-    from livepages.integrations.finish import finish
+    from livepages.integrations.post_build import finish
 
     if options.config_file:
         project = replace(project, mkdocs=Path(os.path.abspath(options.config_file)))
@@ -258,7 +258,7 @@ def _build_by(program: str, project: Project) -> int:
     if program != ZENSICAL:
         return subprocess.run(command, cwd=project.root, check=False).returncode
     # It runs no plugins. What the plugin does before and after pages are built is done here.
-    from livepages.integrations.finish import finish, finish_questions
+    from livepages.integrations.post_build import finish, finish_questions
 
     build = _begun(project)
     if build.failures:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from livepages.execute import FIXED
+from livepages.execution import FIXED
 
 Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 NAME = "live-kernels"  # below the root of the served site

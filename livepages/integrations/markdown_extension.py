@@ -20,17 +20,17 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
-from livepages import render
+from livepages import rendering
 from livepages.course import read_course
-from livepages.execute import Engine, Failure
+from livepages.execution import Engine, Failure
 from livepages.integrations.build import REPORT, Build, Conversion, Report
-from livepages.render import Hints, NameLinks, status
+from livepages.rendering import LinkPreviewProcessor, NameLinks, status
 from livepages.source import Block, Inventory, Page, find_project
 
 _report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
 
 
-class ShownError(Exception):
+class PageFailuresError(Exception):
     """Blocks that failed, or that would not be shown; the message names them, one to a line."""
 
     def __init__(self, failures: list[Failure]) -> None:
@@ -64,7 +64,7 @@ def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
     finally:
         build.engine.close()
     if build.failures:
-        raise ShownError(build.failures)
+        raise PageFailuresError(build.failures)
     return build
 
 
@@ -81,9 +81,9 @@ class LivePagesExtension(Extension):
         # After includes are expanded (32) and white space is normal (30), before fences are read (25).
         md.preprocessors.register(show, "livepages", 28)
         # After the table of contents (5) has converted the headings, each like a page of its own.
-        md.treeprocessors.register(_Whole(show), "livepages", -10)
+        md.treeprocessors.register(_FullPageMarker(show), "livepages", -10)
         # And before MkDocs resolves links (0).
-        md.treeprocessors.register(Hints(md, lambda: show.slim), "livepages-hints", 3)
+        md.treeprocessors.register(LinkPreviewProcessor(md, lambda: show.slim), "livepages-hints", 3)
         md.treeprocessors.register(NameLinks(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)
@@ -91,7 +91,7 @@ class LivePagesExtension(Extension):
 
 def _anchor(build: Build) -> Callable[[Page, Block], str]:
     """What says what a link to a block of the build's pages ends with."""
-    anchors = cache(lambda path: render.anchors(pages[path], build.run_of(pages[path])))
+    anchors = cache(lambda path: rendering.anchors(pages[path], build.run_of(pages[path])))
     pages = {page.path: page for page in build.ordered}
     return lambda page, block: anchors(page.path)[block.index]
 
@@ -124,11 +124,11 @@ class _Show(Preprocessor):
             formulas.errors = self.wrong = []
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
         stash = self.md.htmlStash.store
-        shown = render.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
+        shown = rendering.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
         shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
-        stamp = stash(render.stamp(run, build.engine.project.runtime.words)) if run.outcomes else ""
+        stamp = stash(rendering.stamp(run, build.engine.project.runtime.version_label)) if run.outcomes else ""
         # The page's own lines have the tabs that Markdown has expanded by now.
         return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
 
@@ -144,7 +144,9 @@ class _Show(Preprocessor):
         found = [path for body, path in bodies if body == longest] if longest else []
         if len(found) > 1:
             names = " and ".join(build.pages[path].name for path in found)
-            raise ShownError([Failure(names, 1, 0, "have the same text, which does not tell which of them is shown")])
+            raise PageFailuresError(
+                [Failure(names, 1, 0, "have the same text, which does not tell which of them is shown")]
+            )
         return found[0] if found else None
 
     def _other(self, build: Build, path: Path | None, lines: list[str]) -> list[str]:
@@ -158,7 +160,7 @@ class _Show(Preprocessor):
         if not failed:
             failed = [self._changed(build, path, name, lines)]
             self.report(failed)
-        return [self.md.htmlStash.store(render.failures_shown(failed)), "", *lines]
+        return [self.md.htmlStash.store(rendering.failures_shown(failed)), "", *lines]
 
     @staticmethod
     def _changed(build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
@@ -190,7 +192,7 @@ class _Show(Preprocessor):
         elif _report:
             Report(Path(_report)).add(failures)
         else:
-            raise ShownError(failures)
+            raise PageFailuresError(failures)
 
 
 def _inside() -> bool:
@@ -213,7 +215,7 @@ def _line(page: Page, tex: str) -> int:
     return next((number for number, line in enumerate(page.source.split("\n"), 1) if first in line), 1)
 
 
-class _Whole(Treeprocessor):
+class _FullPageMarker(Treeprocessor):
     """Notices that the text to come is that of the whole page."""
 
     def __init__(self, show: _Show) -> None:
@@ -234,8 +236,8 @@ class _Check(Postprocessor):
     def run(self, text: str) -> str:
         if (page := self._show.page) and self._show.whole:
             wrong = [Failure(page.name, _line(page, error.tex), 0, str(error)) for error in self._show.wrong]
-            if failed := [*dict.fromkeys(wrong), *render.missing(page, text)]:
+            if failed := [*dict.fromkeys(wrong), *rendering.missing(page, text)]:
                 self._show.report(failed)
-                text = render.failures_shown(failed) + text
-        text = render.unmarked(text)
-        return render.slim(text) if self._show.slim else text
+                text = rendering.failures_shown(failed) + text
+        text = rendering.unmarked(text)
+        return rendering.slim(text) if self._show.slim else text

@@ -22,20 +22,20 @@ from mkdocs.utils.templates import TemplateContext
 from mkdocs.utils.yaml import yaml_load
 
 from livepages.course import make_course
-from livepages.execute import Engine, Failure, Runner, WorkerError, count
-from livepages.export import Publication
+from livepages.execution import Engine, Failure, Runner, WorkerError, count
+from livepages.exporters import Publication
 from livepages.integrations.address import check_address, explained
-from livepages.integrations.ahead import Ahead
 from livepages.integrations.build import Build, Conversion
-from livepages.integrations.finish import finish
-from livepages.integrations.kept import Kept, digest
+from livepages.integrations.build_cache import Kept, digest
 from livepages.integrations.kernels import Kernels
+from livepages.integrations.page_cache import convert_once
+from livepages.integrations.post_build import finish
+from livepages.integrations.prerender import Ahead
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
-from livepages.integrations.rendered import convert_once
 from livepages.integrations.search import Index, plugin_of_theme
-from livepages.integrations.serving import Background
-from livepages.render import failures_shown
+from livepages.integrations.serving import ServeScheduler
+from livepages.rendering import failures_shown
 from livepages.source import Page, Project, ProjectError, find_project
 
 if TYPE_CHECKING:  # a build does not need it
@@ -57,7 +57,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._serving = False
         self._server: LiveReloadServer | None = None
         self._missed = False
-        self._background: Background | None = None
+        self._background: ServeScheduler | None = None
         self._kernels: Kernels | None = None
         self._told: list[Failure] = []
         self._kept = Kept(Path())
@@ -85,7 +85,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._build = Build(Engine(project, Runner(nice=BEHIND if self._serving else 0)))
             self._kept = Kept(project.cache / "made")
             self._index = Index(self._kept)
-            self._background = Background(self._build, self._again, log.info) if self._serving else None
+            self._background = ServeScheduler(self._build, self._again, log.info) if self._serving else None
         self._kept.settings = digest([self._settings(config), project.slim])
         self._converted = 0
         self._conversion = Conversion(self._build)

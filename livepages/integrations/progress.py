@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from livepages.execute import Run, count, failures
+from livepages.execution import Run, count, failures
 from livepages.source import Page
 
 

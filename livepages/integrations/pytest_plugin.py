@@ -23,7 +23,7 @@ import pytest
 from pytest_codeblocks.plugin import TestBlock
 
 from livepages.course import read_course
-from livepages.execute import Engine, Failure, Run, count, judge, turn
+from livepages.execution import Engine, Failure, Run, count, judge, turn
 from livepages.integrations.shards import START, Shard, seconds, shard
 from livepages.records import Records, mismatch
 from livepages.source import (

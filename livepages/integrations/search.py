@@ -6,7 +6,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.pages import Page as MkDocsPage
 
-from livepages.integrations.kept import Kept
+from livepages.integrations.build_cache import Kept
 from livepages.integrations.questions import Question
 
 

@@ -10,7 +10,7 @@ from livepages.integrations.build import Build
 Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 
 
-class Background:
+class ServeScheduler:
     """Follows the pages that the last build shows in part; all methods may be called in any thread."""
 
     def __init__(self, build: Build, again: Callable[[], None], say: Callable[[str], None]) -> None:
@@ -62,7 +62,7 @@ class Background:
             if path not in self._pending or path is None:
                 return
             self._asked.add(path)
-        self._build.engine.hurry(path)
+        self._build.engine.prioritize(path)
         self._decide()
 
     def _decide(self) -> None:

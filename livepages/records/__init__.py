@@ -9,8 +9,8 @@ from livepages.records.store import (
     NOT_RUN,
     Entry,
     Host,
+    RecordedOutcome,
     Records,
-    Seen,
     entry,
     record,
     short_key,
@@ -18,14 +18,14 @@ from livepages.records.store import (
 )
 
 __all__ = [
+    "FAILED",
+    "NOT_RUN",
     "Comparison",
     "Entry",
-    "FAILED",
     "Host",
-    "NOT_RUN",
     "Place",
+    "RecordedOutcome",
     "Records",
-    "Seen",
     "compare",
     "differ",
     "entry",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from livepages.execute import count
+from livepages.execution import count
 from livepages.records.differences import Difference, differ
-from livepages.records.store import NOT_RUN, Host, Records, Seen
+from livepages.records.store import NOT_RUN, Host, RecordedOutcome, Records
 from livepages.source import Block, Page
 
 Place = tuple[Page, Block]
@@ -88,12 +88,12 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
                 continue
             options = block.options
             difference = differ(
-                before.entry, after.entry, options.tolerance, options.volatile, records.runtime.meaningless
+                before.entry, after.entry, options.tolerance, options.volatile, records.runtime.noise_patterns
             )
             equal += difference is None
             differing += [((page, block), difference)] if difference else []
     return Comparison(old[0], new[0], equal, tuple(differing), apart)
 
 
-def _by_block(page: Page, host: Host, records: Records) -> dict[int, Seen]:
+def _by_block(page: Page, host: Host, records: Records) -> dict[int, RecordedOutcome]:
     return {index: one for index, seen in records.seen(page).items() for one in seen if one.host == host}

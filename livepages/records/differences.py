@@ -17,7 +17,7 @@ TOLERANCE = 1e-5  # of a number, relative to itself: what sums in another order 
 # How much of that an array's small numbers may differ by for the sake of its largest: as a part of the tolerance. Where
 # large numbers cancel, their rounding is left; with the usual tolerance this is four times that of float32. Numbers in
 # a sentence have nothing to do with each other, so there each is compared by itself.
-BESIDE = 0.05
+ARRAY_SCALE_FACTOR = 0.05
 NUMBERS, WHOLE_NUMBERS = "numbers", "whole numbers"
 
 Patterns = Sequence[tuple[re.Pattern[str], str]]
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)")
 _FLOAT = re.compile(r".*[.e]|[-+]?(?:nan|inf)")
 
 
-class Told(Protocol):
+class ComparableOutput(Protocol):
     """What a block gave, as far as it is compared."""
 
     @property
@@ -76,7 +76,11 @@ class Difference:
 
 
 def differ(
-    old: Told, new: Told, tolerance: float = 0.0, volatile: bool = False, meaningless: Patterns = ()
+    old: ComparableOutput,
+    new: ComparableOutput,
+    tolerance: float = 0.0,
+    volatile: bool = False,
+    noise_patterns: Patterns = (),
 ) -> Difference | None:
     """How what a block gave in two places differs; None if it does not.
 
@@ -97,21 +101,21 @@ def differ(
         return Difference(f"{old.figures} figures → {new.figures}", diff)
     if volatile:
         return None
-    return _texts(old.text, new.text, tolerance or TOLERANCE, diff, tuple(meaningless))
+    return _texts(old.text, new.text, tolerance or TOLERANCE, diff, tuple(noise_patterns))
 
 
-def _normal(text: str, meaningless: Patterns) -> str:
+def _normal(text: str, noise_patterns: Patterns) -> str:
     """Text without what means nothing."""
-    for pattern, name in (*meaningless, *_MEANINGLESS):
+    for pattern, name in (*noise_patterns, *_MEANINGLESS):
         text = pattern.sub(name, text)
     return text
 
 
 @lru_cache(maxsize=4096)  # while serving, most outputs stay what they are
-def _texts(old: str, new: str, tolerance: float, diff: str, meaningless: Patterns) -> Difference | None:
+def _texts(old: str, new: str, tolerance: float, diff: str, noise_patterns: Patterns) -> Difference | None:
     if old == new:
         return None
-    olds, news = list(_tokens(old, meaningless)), list(_tokens(new, meaningless))
+    olds, news = list(_tokens(old, noise_patterns)), list(_tokens(new, noise_patterns))
     words, changed = [word for word, _ in olds], [word for word, _ in news]
     if [_kind(word) for word in words] != [_kind(word) for word in changed]:
         return Difference(_replaced(words, changed), diff)
@@ -123,13 +127,13 @@ def _texts(old: str, new: str, tolerance: float, diff: str, meaningless: Pattern
     return None
 
 
-def _tokens(text: str, meaningless: Patterns) -> Iterator[tuple[str, float]]:
+def _tokens(text: str, noise_patterns: Patterns) -> Iterator[tuple[str, float]]:
     """The words, signs and numbers of a text; those in brackets with the largest floating-point number of their line.
 
     White space is none of them: columns move when a number gets another digit.
     """
     depth = 0
-    for line in _normal(text, meaningless).splitlines():
+    for line in _normal(text, noise_patterns).splitlines():
         tokens = _TOKEN.findall(line)
         inside = []
         for token in tokens:
@@ -153,7 +157,7 @@ def _near(old: str, new: str, scale: float, tolerance: float) -> bool:
     a, b = float(old), float(new)
     if not (math.isfinite(a) and math.isfinite(b)):
         return a == b or (math.isnan(a) and math.isnan(b))
-    near = tolerance * max(abs(a), abs(b), BESIDE * scale)
+    near = tolerance * max(abs(a), abs(b), ARRAY_SCALE_FACTOR * scale)
     return abs(a - b) <= near + 1.001 * min(_last_digit(old), _last_digit(new))
 
 

@@ -6,9 +6,9 @@ The kind is that of the device and, for a processor, of the computer, and the re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from livepages.execute import Outcome, Run
+from livepages.execution import Outcome, Run
 from livepages.records.differences import Difference, differ
-from livepages.records.store import Host, Seen, entry
+from livepages.records.store import Host, RecordedOutcome, entry
 from livepages.source import Block
 from livepages.worker import Runtime
 
@@ -25,7 +25,9 @@ class Mismatch:
         return f"the record of {self.host.name} ({self.host.label}) differs; {self.difference}"
 
 
-def mismatch(block: Block, outcome: Outcome, run: Run, seen: Iterable[Seen], runtime: Runtime) -> Mismatch | None:
+def mismatch(
+    block: Block, outcome: Outcome, run: Run, seen: Iterable[RecordedOutcome], runtime: Runtime
+) -> Mismatch | None:
     """How a block's outcome differs from the nearest records of the same code; None if it equals one of them.
 
     The nearest are those of the same kind; if there are none, those of the same device and release; else all.
@@ -43,14 +45,14 @@ def mismatch(block: Block, outcome: Outcome, run: Run, seen: Iterable[Seen], run
     alike = [other for other in known if _is_alike(other, run, runtime)]
     found = []
     for other in same or alike or known:
-        difference = differ(other.entry, here, block.options.tolerance, block.options.volatile, runtime.meaningless)
+        difference = differ(other.entry, here, block.options.tolerance, block.options.volatile, runtime.noise_patterns)
         if difference is None:
             return None
         found.append(Mismatch(other.host, difference, bool(same)))
     return found[0] if found else None
 
 
-def same_kind(other: Seen, run: Run, runtime: Runtime) -> bool:
+def same_kind(other: RecordedOutcome, run: Run, runtime: Runtime) -> bool:
     """Whether a record and a run are of the same kind of device and computer and of the same release.
 
     On an accelerator, the kind of computer doesn't matter.
@@ -60,5 +62,5 @@ def same_kind(other: Seen, run: Run, runtime: Runtime) -> bool:
     return other.host.computer == run.computer or not runtime.is_processor(run.device)
 
 
-def _is_alike(other: Seen, run: Run, runtime: Runtime) -> bool:
+def _is_alike(other: RecordedOutcome, run: Run, runtime: Runtime) -> bool:
     return (other.device, other.host.release) == (run.device, runtime.release)

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from livepages.course import history
-from livepages.execute import ERR, OUT, Failure, Outcome, Run, distributions, judge, shortened
+from livepages.execution import ERR, OUT, Failure, Outcome, Run, distributions, judge, truncated
 from livepages.records.differences import differ
 from livepages.records.files import RecordError, load, make, read, write
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
@@ -106,7 +106,7 @@ class PageRecord:
 
 
 @dataclass(frozen=True)
-class Seen:
+class RecordedOutcome:
     """What a block gave on a host, of a record that still holds."""
 
     host: Host
@@ -157,7 +157,7 @@ class Records:
         """What the hosts saw of a page, as it was then."""
         return [record for host in self.hosts if (record := self._page(host, page, []))]
 
-    def holding(self, page: Page) -> list[PageRecord]:
+    def valid_for(self, page: Page) -> list[PageRecord]:
         """`of`, without those of other content of the project's files, and without the entries of other code."""
         keys = {_short(block.key) for block in page.program}
         return [
@@ -166,12 +166,12 @@ class Records:
             if all(_content(self._project.root / name) == was for name, was in record.files.items())
         ]
 
-    def seen(self, page: Page) -> dict[int, list[Seen]]:
+    def seen(self, page: Page) -> dict[int, list[RecordedOutcome]]:
         """For each block of a page that runs, by its index, what the hosts saw of it that still holds."""
-        records = self.holding(page)
+        records = self.valid_for(page)
         return {
             block.index: [
-                Seen(record.host, record.device, record.entries[_short(block.key)])
+                RecordedOutcome(record.host, record.device, record.entries[_short(block.key)])
                 for record in records
                 if _short(block.key) in record.entries
             ]
@@ -238,7 +238,7 @@ class Records:
 
 def entry(block: Block, outcome: Outcome) -> Entry:
     """What is recorded of a block's outcome."""
-    failure, outcome = judge(block, outcome), shortened(outcome)
+    failure, outcome = judge(block, outcome), truncated(outcome)
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")
     if kind == RAISED and outcome.raised:
@@ -307,11 +307,15 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
             for new, (block, _) in zip(entries, known_of, strict=True)
         ]
         text = _dump(
-            {"device": run.device, "files": used_files(project, run), "blocks": [_lean(entry) for entry in kept]}
+            {
+                "device": run.device,
+                "files": used_files(project, run),
+                "blocks": [_drop_defaults(entry) for entry in kept],
+            }
         )
         changed += _written(_file(project, name, page), text)
     about = replace(host, commit=host.commit or (before.commit if before else ""))
-    changed += _written(project.records / f"{name}.yml", _dump(_flat(about, "versions", "name")))
+    changed += _written(project.records / f"{name}.yml", _dump(_flatten(about, "versions", "name")))
     for file in known.orphans(page for page, _ in ran):
         if file.is_relative_to(project.records / name):
             file.unlink()
@@ -328,7 +332,7 @@ def _is_another_kind(before: Host, here: Host, runtime: Runtime) -> bool:
 
 def _kept(old: Entry | None, new: Entry, block: Block, runtime: Runtime) -> Entry:
     """The old entry if the new one says the same: times, and what `volatile` outputs say, differ from run to run."""
-    if old is None or differ(old, new, block.options.tolerance, block.options.volatile, runtime.meaningless):
+    if old is None or differ(old, new, block.options.tolerance, block.options.volatile, runtime.noise_patterns):
         return new
     return replace(old, code=new.code, counts=new.counts)
 
@@ -401,7 +405,7 @@ def _dump(data: Mapping[str, Any]) -> str:
     return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
 
-def _flat(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
+def _flatten(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
     """The fields of a host or an entry, without one of them, with what one holds in its place."""
     found: dict[str, Any] = {}
     for name, value in asdict(data).items():
@@ -410,8 +414,8 @@ def _flat(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
     return found
 
 
-def _deep(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
-    """What `_flat` made flat: what is no field is in the mapping.
+def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
+    """What `_flatten` made flat: what is no field is in the mapping.
 
     Raises:
         RecordError: the mapping would hold something else than `inner`, which may be a name that is not known.
@@ -424,21 +428,23 @@ def _deep(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str,
     return {name: value for name, value in data.items() if name in names} | {mapping: inside}
 
 
-def _lean(entry: Entry) -> dict[str, Any]:
+def _drop_defaults(entry: Entry) -> dict[str, Any]:
     """An entry without what is empty."""
     entry = replace(entry, counts={f"{what}s": number for what, number in entry.counts.items()})
-    return {name: value for name, value in _flat(entry, "counts").items() if value not in ("", 0) or name == "seconds"}
+    return {
+        name: value for name, value in _flatten(entry, "counts").items() if value not in ("", 0) or name == "seconds"
+    }
 
 
 @cache
 def _read_host(file: Path, _mtime: int) -> Host:
-    return make(Host, _deep(Host, load(read(file)), "versions", str), name=file.stem)
+    return make(Host, _unflatten(Host, load(read(file)), "versions", str), name=file.stem)
 
 
 def _entry(data: object) -> Entry:
     if not isinstance(data, Mapping):
         raise RecordError(1, f"{data!r} is not a mapping")
-    found = make(Entry, _deep(Entry, {"code": "", **data}, "counts", int))
+    found = make(Entry, _unflatten(Entry, {"code": "", **data}, "counts", int))
     return replace(found, counts={what.removesuffix("s"): number for what, number in found.counts.items()})
 
 

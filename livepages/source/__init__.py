@@ -10,9 +10,9 @@ from livepages.source.project import MARKDOWN, NoProjectError, Project, ProjectE
 from livepages.source.suggestions import closest
 
 __all__ = [
+    "MARKDOWN",
     "Block",
     "Inventory",
-    "MARKDOWN",
     "NoProjectError",
     "Page",
     "PageError",

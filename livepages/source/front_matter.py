@@ -19,7 +19,7 @@ class Settings:
     alone: bool = False  # the page measures time: it runs while no other page does
     reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
     runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
-    remark: str = ""  # on them, in words
+    settings_summary: str = ""  # on them, in words
     line: int = 1  # of the page, on which the first of them is
 
     @property
@@ -66,7 +66,7 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
     given: dict[str, Any] = values
     timeout, alone, reads = given.get("timeout", 0.0), given.get("alone", False), tuple(given.get("reads", ()))
     line = min((where[name] for name in of_runtime if name in where), default=1)
-    return Settings(timeout, alone, reads, of_runtime, runtime.remark(of_runtime), line), values
+    return Settings(timeout, alone, reads, of_runtime, runtime.settings_summary(of_runtime), line), values
 
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:

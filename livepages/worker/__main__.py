@@ -30,36 +30,36 @@ from typing import Any, NoReturn
 
 from livepages.worker import figures
 from livepages.worker.capture import Capture, escaped, streams
+from livepages.worker.check import assigned_names, check_outcome
 from livepages.worker.dependencies import Dependencies
-from livepages.worker.load import IdleClock
 from livepages.worker.marks import skipped
-from livepages.worker.places import without_places
+from livepages.worker.probes import is_local
 from livepages.worker.protocol import (
     CRASH,
+    EXIT_CANNOT_REPORT,
     MESSAGES,
     OUTPUTS,
-    SILENCED,
-    Asked,
-    Begun,
-    Code,
+    BlockFinished,
+    BlockSpec,
+    BlockStarted,
+    DependenciesReported,
     Exited,
-    Faulted,
     Finished,
     Forked,
-    Gave,
     Job,
+    LateFailure,
     Message,
     Outcome,
     Raised,
     Ready,
-    Refused,
+    SettingsRejected,
     decode,
     encode,
     stopped_after,
 )
-from livepages.worker.questions import is_local
 from livepages.worker.runtime import Runtime, find_runtime
-from livepages.worker.verdict import bound, wrong
+from livepages.worker.scrub import scrub_paths
+from livepages.worker.timer import LoadAdjustedTimer
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -72,11 +72,11 @@ for _feature in __future__.all_feature_names:
 class Program:
     """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
 
-    def __init__(self, folder: Path, name: str, blocks: Iterable[Code], runtime: Runtime) -> None:
+    def __init__(self, folder: Path, name: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
         file = folder / "script" / name
         self._name, self._runtime = name, runtime
         self._flags = 0
-        self._whole: list[Code] = []  # the blocks that have run to their end
+        self._completed: list[BlockSpec] = []  # the blocks that have run to their end
         script = "\n".join(block.code for block in blocks)
         # Lines as Python counts them: other characters end lines for `str.splitlines` too.
         linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
@@ -94,38 +94,38 @@ class Program:
         module.__annotations__ = {}
         return module
 
-    def execute(self, block: Code) -> BaseException | None:
+    def execute(self, block: BlockSpec) -> BaseException | None:
         """Run a block, in the page's namespace or in one of its own; the exception it ended with, if any."""
         if not block.fresh:
             return self._execute(block)
-        page = self.module, self._flags, self._whole
-        self.module, self._flags, self._whole = self._new_module(), 0, []
+        page = self.module, self._flags, self._completed
+        self.module, self._flags, self._completed = self._new_module(), 0, []
         try:
             with self._runtime.settings_kept():
                 return self._execute(block)
         finally:
-            self.module, self._flags, self._whole = page
+            self.module, self._flags, self._completed = page
             sys.modules["__main__"] = self.module
             self._write()
 
-    def _execute(self, block: Code) -> BaseException | None:
+    def _execute(self, block: BlockSpec) -> BaseException | None:
         self._write(block)
         try:
             source = "\n" * (block.start - 1) + block.code
             code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
             self._flags |= code.co_flags & _FUTURES
             exec(code, self.module.__dict__)
-            self._runtime.settle()
+            self._runtime.flush()
         except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
             self._write()
             return error
-        self._whole.append(block)
+        self._completed.append(block)
         return None
 
-    def _write(self, *under_way: Code) -> None:
+    def _write(self, *under_way: BlockSpec) -> None:
         """Write the script of the blocks run so far, and of one under way, from which children start."""
         text = ""
-        for block in (*self._whole, *under_way):
+        for block in (*self._completed, *under_way):
             text += "\n" * (block.start - 1 - text.count("\n")) + block.code
         # A file that is cut and written again goes to the disk at once under ext4 (auto_da_alloc); a new one does not.
         self._file.unlink(missing_ok=True)
@@ -143,8 +143,8 @@ class Program:
         return Raised(
             type=self._runtime.public_name(kind.__module__, kind.__qualname__),
             bases=tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")),
-            message=_anywhere(_message(error)),
-            traceback=_anywhere(text),
+            message=_mask_addresses(_message(error)),
+            traceback=_mask_addresses(text),
             line=lines[-1] if lines else None,
             name=getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
         )
@@ -194,7 +194,7 @@ def _futures_first(code: str) -> str:
     return "\n".join([f"from __future__ import {', '.join(names)}" if names else "", *lines])
 
 
-def _anywhere(text: str) -> str:
+def _mask_addresses(text: str) -> str:
     """Text without where objects lie in memory, which differs from run to run, and without control characters."""
     return escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", text))
 
@@ -221,8 +221,8 @@ def run_job(job: Job, runtime: Runtime) -> None:
         finally:
             os.close(messages)
 
-    _last_to_live()
-    capture = Capture(folder / OUTPUTS, without_places(job.root, job.folder))
+    _prefer_oom_kill()
+    capture = Capture(folder / OUTPUTS, scrub_paths(job.root, job.folder))
     capture.begin(job.only[0])
     guard = Guard(folder)
     work = os.path.realpath(folder / "work")
@@ -233,14 +233,14 @@ def run_job(job: Job, runtime: Runtime) -> None:
     try:
         runtime.configure(job.settings, job.options, job.cache)
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
-        tell(Refused(f"{type(refusal).__name__}: {refusal}"))
+        tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
     program = Program(folder, job.name, job.blocks, runtime)
     dependencies = Dependencies(
         job.root,
         [os.path.realpath(folder.parent), job.cache],
         runtime.distributions,
-        lambda files, questions: tell(Asked(files, questions)),
+        lambda files, probes: tell(DependenciesReported(files, probes)),
     )
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
@@ -254,15 +254,15 @@ def run_job(job: Job, runtime: Runtime) -> None:
         if number not in job.only:
             continue
         if stopped and not block.fresh:
-            tell(Gave(number, stopped))
+            tell(BlockFinished(number, stopped))
             continue
         if number != job.only[0]:
             capture.begin(number)
-        tell(Begun(number))
-        if kept := _kept_from_running(block, runtime):
+        tell(BlockStarted(number))
+        if kept := _skip_outcome(block, runtime):
             if kept.skipped and not block.fresh:
-                missing |= dict.fromkeys(bound(block.code) - missing.keys(), block.line)
-            tell(Gave(number, kept))
+                missing |= dict.fromkeys(assigned_names(block.code) - missing.keys(), block.line)
+            tell(BlockFinished(number, kept))
             if kept.fault and not block.fresh:
                 stopped = stopped_after(number, block.line)
             continue
@@ -278,28 +278,28 @@ def run_job(job: Job, runtime: Runtime) -> None:
         output, fault = capture.take()
         fault = fault or guard.check()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
-        if not _at_home(work):
+        if not _restore_cwd(work):
             fault = fault or "changed the working directory and did not change it back"
         outcome = replace(outcome, output=output, fault=fault)
-        if not block.fresh and wrong(block.expected, outcome):
+        if not block.fresh and check_outcome(block.expected, outcome):
             if raised and not fault and raised.name in missing:
                 made = f"needs {raised.name}, which the block on line {missing[raised.name]} did not get to make"
                 outcome = Outcome(skipped=made)
-                missing |= dict.fromkeys(bound(block.code) - missing.keys(), block.line)
+                missing |= dict.fromkeys(assigned_names(block.code) - missing.keys(), block.line)
             else:
                 stopped = stopped_after(number, block.line)
         given[number] = outcome
-        tell(Gave(number, outcome))
+        tell(BlockFinished(number, outcome))
     left = _left_running(started)
     # Of threads that were waited for, and of processes that were not.
     for number, output in capture.late().items():
         if number in given and not given[number].skipped:
-            tell(Gave(number, replace(given[number], output=given[number].output + output)))
+            tell(BlockFinished(number, replace(given[number], output=given[number].output + output)))
     for thread, number in left:
-        tell(Faulted(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
+        tell(LateFailure(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
     device = runtime.device()
     seconds = time.perf_counter() - began
-    tell(Finished(device, dependencies.files(), dependencies.questions(), dependencies.modules(), seconds))
+    tell(Finished(device, dependencies.files(), dependencies.probes(), dependencies.modules(), seconds))
 
 
 class Guard:
@@ -325,7 +325,7 @@ class Guard:
         return "closed descriptors that it had not opened"
 
 
-def _kept_from_running(block: Code, runtime: Runtime) -> Outcome | None:
+def _skip_outcome(block: BlockSpec, runtime: Runtime) -> Outcome | None:
     """The outcome of a block that must not run here; None if it may."""
     try:
         why = skipped(block.marks, block.importorskip) or (block.needs and runtime.lacks(block.needs))
@@ -334,7 +334,7 @@ def _kept_from_running(block: Code, runtime: Runtime) -> Outcome | None:
     return Outcome(skipped=why) if why else None
 
 
-def _at_home(work: str) -> bool:
+def _restore_cwd(work: str) -> bool:
     """Whether the working directory is still this one; if not, go back to it, even if it is gone."""
     try:
         if os.path.realpath(os.getcwd()) == work:
@@ -355,7 +355,7 @@ def _draw(program: Program, outcome: Outcome, root: str) -> Outcome:
 
 def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
     """The threads that keep a script from ending, after a second's grace, and the block that began each."""
-    clock = IdleClock()
+    clock = LoadAdjustedTimer()
     running = [thread for thread in started if not thread.daemon]
     while running and clock.seconds() < 1.0:
         running[0].join(0.02)
@@ -363,7 +363,7 @@ def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.
     return [(thread, started[thread]) for thread in running]
 
 
-def _come_after_others(nice: int) -> None:
+def _lower_priority(nice: int) -> None:
     """Let others have the processor first, by so much as in `os.nice`: by itself that counts among the processes of a
     session alone, and a page has one of its own (sched(7), The autogroup feature)."""
     os.nice(nice)
@@ -372,7 +372,7 @@ def _come_after_others(nice: int) -> None:
             Path("/proc/self/autogroup").write_text(str(nice), encoding="ascii")
 
 
-def _last_to_live() -> None:
+def _prefer_oom_kill() -> None:
     """When memory runs out, let the system end this process before any other."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
@@ -381,7 +381,7 @@ def _last_to_live() -> None:
 # --- the command line --------------------------------------------------------------------------------------------
 
 
-def keep(runtime: Runtime, folder: Path) -> int:
+def supervise(runtime: Runtime, folder: Path) -> int:
     """Serve in a process of its own; when that has ended, however it did, end what it has left, and delete the folder.
 
     Neither ends by a signal to the group that they share with the build: both end when the build does, or closes them.
@@ -476,7 +476,7 @@ def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], 
         for fd in (say, woken, wake, lock):  # the server's own
             os.close(fd)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        _come_after_others(job.nice)
+        _lower_priority(job.nice)
         _run_and_leave(job, runtime)
 
     # When a child ends, the signal handler only writes to a pipe; the loop below reaps it, so no code is interrupted.
@@ -556,7 +556,7 @@ def _end_group(pid: int) -> None:
 
 def _run_and_leave(job: Job, runtime: Runtime) -> NoReturn:
     """Run a job and end the process at once: a page must not run its host's exit handlers."""
-    status = SILENCED
+    status = EXIT_CANNOT_REPORT
     try:
         run_job(job, runtime)
         status = 0
@@ -568,4 +568,4 @@ def _run_and_leave(job: Job, runtime: Runtime) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(keep(find_runtime(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(supervise(find_runtime(sys.argv[1]), Path(sys.argv[2])))

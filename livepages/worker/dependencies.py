@@ -2,7 +2,7 @@
 
 Files and folders that it opens or looks through are noted by name, as are the source files of its modules; below the
 root of the project by their name there, so that it does not matter where the project lies. All else that it asks is
-noted as a question (`questions`): which files and folders there are, environment variables, modules that it looks for,
+noted as a question (`probes`): which files and folders there are, environment variables, modules that it looks for,
 versions. Asking changes nothing for the page.
 
 What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 from urllib.parse import unquote
 
-from livepages.worker.questions import ENGINE, is_installed, is_local
+from livepages.worker.probes import ENGINE, is_installed, is_local
 
 _PREFIXES = (sys.prefix, sys.base_prefix)
 _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "run"))  # where nothing stays as it is
@@ -107,7 +107,7 @@ class Dependencies:
         for folder in path or sys.path:
             if folder and not is_installed(os.path.join(folder, ""), self._root):
                 inside = os.path.join(folder, stem)
-                is_package = self._quietly(os.path.isdir, inside)
+                is_package = self._untracked(os.path.isdir, inside)
                 self._note("asked", f"{inside}.py")
                 self._note("asked", os.path.join(inside, "__init__.py") if is_package else inside)
         return None
@@ -130,10 +130,10 @@ class Dependencies:
             return
         file = os.path.abspath(os.fsdecode(path))
         own = flags & (os.O_TRUNC | os.O_EXCL) or flags & (os.O_WRONLY | os.O_RDWR) == os.O_WRONLY
-        if own or (flags & os.O_CREAT and not self._quietly(os.path.exists, file)):
+        if own or (flags & os.O_CREAT and not self._untracked(os.path.exists, file)):
             self._written.add(file)
         # Who looks for distributions tries whether each folder of modules is an archive.
-        elif not file.endswith(".pyc") and file not in sys.path and not self._quietly(os.path.isdir, file):
+        elif not file.endswith(".pyc") and file not in sys.path and not self._untracked(os.path.isdir, file):
             self._note("files", file)
 
     def _started(self, arguments: Any) -> None:
@@ -142,12 +142,12 @@ class Dependencies:
             text = os.fsdecode(argument)
             names = [text, *re.findall(re.escape(self._root) + r"[^\s'\"]*", text)]
             for name in names:
-                if "\0" not in name and self._quietly(os.path.exists, name):
+                if "\0" not in name and self._untracked(os.path.exists, name):
                     self._note("files", name)
 
     # --- what is noted -------------------------------------------------------------------------------------------
 
-    def _quietly(self, function: Callable[[str], bool], path: str) -> bool:
+    def _untracked(self, function: Callable[[str], bool], path: str) -> bool:
         """What a function says of a path, without noting that it asks."""
         was, self._busy.now = getattr(self._busy, "now", False), True
         try:
@@ -165,17 +165,17 @@ class Dependencies:
         if (kind, file) in self._seen:
             return
         self._seen.add((kind, file))
-        if not self._quietly(self._concerns, file):
+        if not self._untracked(self._is_tracked, file):
             return
         name = "." if file == self._root else file.removeprefix(self._root + os.sep)
         if kind == "files":
             self._add("files", name)
-        elif not self._quietly(os.path.isdir, file):
+        elif not self._untracked(os.path.isdir, file):
             self._add("asked", f"content {name}")
         elif not any(path.startswith(os.path.join(file, "")) for path in self._given):
             self._add("asked", f"folder {name}")
 
-    def _concerns(self, file: str) -> bool:
+    def _is_tracked(self, file: str) -> bool:
         """Whether what a file holds may differ the next time, and is not of this page's own making."""
         if file in self._written or "\0" in file:
             return False
@@ -209,7 +209,7 @@ class Dependencies:
                 self._note("files", file)
         return tuple(sorted(self._files))
 
-    def questions(self) -> tuple[str, ...]:
+    def probes(self) -> tuple[str, ...]:
         """All else that was asked."""
         absent = {f"module {name}" for name in self._modules - sys.modules.keys()}
         return tuple(sorted(self._asked | absent))

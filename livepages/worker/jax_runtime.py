@@ -61,7 +61,7 @@ class JaxRuntime(Runtime):
     environment: ClassVar[tuple[str, ...]] = ("JAX_", "XLA_", "CUDA_VISIBLE", "TPU_", "LIBTPU_")
     # Pages run side by side on one accelerator.
     process_environment: ClassVar[Mapping[str, str]] = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    meaningless: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = (
+    noise_patterns: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = (
         (re.compile(r"https?://(?:docs\.jax\.dev|jax\.readthedocs\.io)[^\s>)\]]*"), "DOCUMENTATION"),
         (re.compile(r"\bjaxlib\.\w+\."), ""),
         (re.compile(r"\b[A-Za-z]*Tracer\b"), "TRACER"),
@@ -122,8 +122,8 @@ class JaxRuntime(Runtime):
             raise SettingError("jax", "a mapping of jax configuration names to true, false, numbers or text")
         return {"devices": devices, "x64": x64, **super().settings(given), "jax": options}
 
-    def remark(self, settings: Mapping[str, object]) -> str:
-        """As `Runtime.remark`: how many devices there are, if more than one."""
+    def settings_summary(self, settings: Mapping[str, object]) -> str:
+        """As `Runtime.settings_summary`: how many devices there are, if more than one."""
         return "" if settings["devices"] == 1 else f"on {settings['devices']} virtual devices"
 
     def setup(self, settings: Mapping[str, Any], options: Mapping[str, object]) -> str:
@@ -176,14 +176,14 @@ class JaxRuntime(Runtime):
                 if jax.config.values[name] != value:
                     jax.config.update(name, value)
 
-    def settle(self) -> None:
-        """As `Runtime.settle`: callbacks and debug prints."""
+    def flush(self) -> None:
+        """As `Runtime.flush`: callbacks and debug prints."""
         import jax
 
         jax.effects_barrier()
 
-    def in_use(self) -> bool:
-        """As `Runtime.in_use`: whether a backend has started, after which no setting of it counts."""
+    def backend_initialized(self) -> bool:
+        """As `Runtime.backend_initialized`: whether a backend has started, after which no setting of it counts."""
         try:
             from jax._src.xla_bridge import backends_are_initialized
         except ImportError:  # of another release, which may name it otherwise

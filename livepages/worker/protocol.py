@@ -1,9 +1,9 @@
 """What the parent and the processes of pages say to each other: one definition of each message, for both sides.
 
 A message travels as one line of JSON. The parent sends a `Job` to the server, which answers with `Forked` and `Exited`.
-The process of a page writes `Ready`, or `Refused`, then `Begun` and `Gave` for each block, now and then `Faulted` and
-`Asked`, and at last `Finished`, to a file (`MESSAGES`) in the folder of its run, at once, so that nothing is lost when
-it dies.
+The process of a page writes `Ready`, or `SettingsRejected`, then `BlockStarted` and `BlockFinished` for each block, now
+and then `LateFailure` and `DependenciesReported`, and at last `Finished`, to a file (`MESSAGES`) in the folder of its
+run, at once, so that nothing is lost when it dies.
 """
 
 import json
@@ -17,7 +17,7 @@ OUT, ERR = "out", "err"  # the streams that a block writes to
 # In the folder of a run: what its process says, what the blocks write, a file each, and what broke the process if
 # anything did.
 MESSAGES, OUTPUTS, CRASH = "messages", "outputs", "crash"
-SILENCED = 71  # the exit status of a process that could not say what broke it
+EXIT_CANNOT_REPORT = 71  # the exit status of a process that could not say what broke it
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Code:
+class BlockSpec:
     """A block to run."""
 
     code: str
@@ -87,7 +87,7 @@ class Job:
 
     folder: str  # of the run; there are its script, its output and its messages
     name: str  # of the script
-    blocks: tuple[Code, ...]
+    blocks: tuple[BlockSpec, ...]
     only: tuple[int, ...]  # which of them run, by their places
     uses: tuple[str, ...]  # libraries to have ready before the fork
     settings: Mapping[str, Any]  # the page's, of the runtime
@@ -134,21 +134,21 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Refused:
+class SettingsRejected:
     """The runtime did not take the page's settings."""
 
     why: str
 
 
 @dataclass(frozen=True)
-class Begun:
+class BlockStarted:
     """A block begins."""
 
     block: int  # its place in the program
 
 
 @dataclass(frozen=True)
-class Gave:
+class BlockFinished:
     """A block has ended."""
 
     block: int
@@ -156,7 +156,7 @@ class Gave:
 
 
 @dataclass(frozen=True)
-class Faulted:
+class LateFailure:
     """What was found out about a block after it had ended."""
 
     block: int
@@ -164,11 +164,11 @@ class Faulted:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DependenciesReported:
     """A process that the page forked has asked about its surroundings."""
 
     files: tuple[str, ...]
-    questions: tuple[str, ...]
+    probes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -177,12 +177,23 @@ class Finished:
 
     device: str
     files: tuple[str, ...]  # and folders, whose content it rests on
-    questions: tuple[str, ...]  # all else that it asked about its surroundings
+    probes: tuple[str, ...]  # all else that it asked about its surroundings
     modules: tuple[str, ...]  # top-level names of those that it imported from distributions
     seconds: float
 
 
-Message = Job | Forked | Exited | Ready | Refused | Begun | Gave | Faulted | Asked | Finished
+Message = (
+    Job
+    | Forked
+    | Exited
+    | Ready
+    | SettingsRejected
+    | BlockStarted
+    | BlockFinished
+    | LateFailure
+    | DependenciesReported
+    | Finished
+)
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 T = TypeVar("T")
 

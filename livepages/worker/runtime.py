@@ -41,7 +41,7 @@ class Runtime:
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
     environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
     process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set
-    meaningless: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, and what stands for it
+    noise_patterns: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, and what stands for it
     lacks = staticmethod(lacks)  # a function that stands alone, as its source goes into what readers download
 
     def versions(self) -> dict[str, str]:
@@ -54,7 +54,7 @@ class Runtime:
         return next((f"{name} {number}" for name, number in self.versions().items()), _PYTHON)
 
     @property
-    def words(self) -> str:
+    def version_label(self) -> str:
         """The versions that outcomes are from, in words."""
         return ", ".join(dict.fromkeys([self.release, _PYTHON]))
 
@@ -115,7 +115,7 @@ class Runtime:
             raise SettingError("needs", 'a device such as "gpu" or "gpus>=2"')
         return {"needs": needs}
 
-    def remark(self, settings: Mapping[str, object]) -> str:
+    def settings_summary(self, settings: Mapping[str, object]) -> str:
         """What a reader should know of a page's settings, in words; empty if nothing."""
         return ""
 
@@ -143,14 +143,14 @@ class Runtime:
         """Put back, at the end, what is changed meanwhile in the configuration of this process."""
         yield
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Wait for output that is still under way."""
 
     def counts(self) -> dict[str, int]:
         """What is counted for each block, by what one of it is called."""
         return {}
 
-    def in_use(self) -> bool:
+    def backend_initialized(self) -> bool:
         """Whether the devices are chosen, so that to ask for one changes nothing for what comes after."""
         return True
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from livepages.execute import Engine, Run
+from livepages.execution import Engine, Run
 from livepages.source import Page
 
 KEPT = Engine.kept

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execute import Engine, Outcome, Runner, failures
+from livepages.execution import Engine, Outcome, Runner, failures
 from livepages.source import Block, Page, find_project
 from livepages.source.page import parse
 from tests.conftest import Course
@@ -86,7 +86,7 @@ def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Run
 def told(outcome: Outcome) -> tuple[str, str]:
     """What a block printed, without what differs from run to run, and what it raised."""
     text = outcome.stdout
-    for pattern, meaning in PROJECT.runtime.meaningless:
+    for pattern, meaning in PROJECT.runtime.noise_patterns:
         text = pattern.sub(meaning, text)
     return text, outcome.raised.type if outcome.raised else outcome.skipped
 

@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 from livepages.course import read_course
-from livepages.execute import Engine
+from livepages.execution import Engine
 from livepages.source import find_project
 
 
 def test_what_the_site_runs_is_what_the_tests_run() -> None:
-    """That it is also what the site shows is checked by every build (`livepages.render.missing`)."""
+    """That it is also what the site shows is checked by every build (`livepages.rendering.missing`)."""
     project = find_project(Path(__file__))
     pages, failed = Engine(project).read(read_course(project).pages)
     assert not failed

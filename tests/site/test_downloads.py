@@ -20,7 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from livepages.course import read_course
-from livepages.export.publication import programs
+from livepages.exporters.publisher import programs
 from livepages.source import Page, find_project
 from tests.conftest import Course, Reader
 

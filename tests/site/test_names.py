@@ -8,7 +8,7 @@ import pytest
 
 from inventories.make import JAX_WITHOUT
 from livepages.course import read_course
-from livepages.execute import Engine
+from livepages.execution import Engine
 from livepages.source import Page, PageNames, find_project, read_inventories
 from livepages.worker.marks import skipped
 

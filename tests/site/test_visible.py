@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execute import Engine, Runner, failures
+from livepages.execution import Engine, Runner, failures
 from livepages.source import Page, find_project
 from livepages.source.page import parse
 from tests.conftest import Course

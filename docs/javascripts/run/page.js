@@ -7,7 +7,7 @@ import { Kernel, Lost } from "./kernel.js";
 import { Output, element } from "./output.js";
 
 const root = new URL("../../", import.meta.url);
-const BESIDE = '__import__("sys").modules["_live_in_kernel"].page';
+const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
 
 // A text of the site.
 const text = async (address) => {
@@ -217,7 +217,7 @@ class Page {
 
   // What follows the page in its kernel answers with JSON.
   async #ask(what) {
-    const { user_expressions: said, ...reply } = await this.#kernel.execute("", { silent: true, expressions: { said: `${BESIDE}.${what}` } });
+    const { user_expressions: said, ...reply } = await this.#kernel.execute("", { silent: true, expressions: { said: `${BRIDGE}.${what}` } });
     if (said?.said.status === "ok") return JSON.parse(said.said.data["text/plain"].replace(/^None$/, "null"));
     throw new Lost(`The kernel cannot say what came of it: ${said?.said.evalue ?? reply.evalue ?? reply.status}.`);
   }

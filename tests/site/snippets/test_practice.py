@@ -18,8 +18,8 @@ from examiner import tools
 from examiner.verdict import CHECKS, PARTS, exercises
 from examiner.watch import PAGES, start
 
-from livepages.execute import Engine
-from livepages.export.publication import programs
+from livepages.execution import Engine
+from livepages.exporters.publisher import programs
 from livepages.source import Block, Page, find_project
 from tests.conftest import Reader
 

@@ -1,0 +1,46 @@
+"""Where a page and its other forms are in the built site."""
+
+import posixpath
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+INDEX, README = "index", "README"  # without endings: the page of a folder, and what stands for it if there is none
+
+
+@dataclass(frozen=True)
+class OutputPaths:
+    """Where a page is in the site: addresses relative to the site's root."""
+
+    url: str  # ``guide/page/``
+    html: str  # ``guide/page/index.html``
+    markdown: str  # ``guide/page/index.md``
+    script: str  # ``guide/page/live-page.py``
+    notebook: str  # ``guide/page/live-page.ipynb``
+
+    @property
+    def folder(self) -> str:
+        """The folder that holds the page and its forms."""
+        return posixpath.dirname(self.html)
+
+
+def place(name: str, directory_urls: bool) -> OutputPaths:
+    """The place that MkDocs gives a page.
+
+    Args:
+        name: the page's file, relative to the folder of pages: ``guide/page.md``.
+        directory_urls: whether each page has a folder of its own, as ``use_directory_urls`` says.
+    """
+    path = PurePosixPath(name)
+    folder, stem = path.parent, INDEX if path.stem == README else path.stem
+    html = folder / stem / "index.html" if directory_urls and stem != INDEX else folder / f"{stem}.html"
+    url = html.parent if directory_urls else html
+    # The hyphen keeps the name from being one that Python can import: a script named random.py, which Python finds
+    # first when it looks for the module of that name, would break whatever imports it.
+    program = html.parent / f"live-{stem}"
+    return OutputPaths(
+        url="" if url == PurePosixPath() else f"{url}/" if directory_urls else str(url),
+        html=str(html),
+        markdown=str(html.with_suffix(".md")),
+        script=f"{program}.py",
+        notebook=f"{program}.ipynb",
+    )

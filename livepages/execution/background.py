@@ -1,0 +1,123 @@
+"""Running pages while somebody waits: what takes longer goes on, and until it is whole counts as far as it is."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from livepages.execution.engine import Engine, modified_since
+from livepages.execution.outcome import Run
+from livepages.execution.runner import Running, finished
+from livepages.source import Page
+
+
+@dataclass
+class _Attempt:
+    """A page's run, which stands for as long as nothing that it rests on changes."""
+
+    running: Running
+    keep: Callable[[Page, Run], None]
+    began: float
+    seen: float  # when the page was read last
+    told: bool = False
+    whole: Callable[[Path], None] | None = None  # to be called when it has finished
+
+    @property
+    def run(self) -> Run | None:
+        """What the page gave, None if it still runs."""
+        return self.running.future.result() if self.running.future.done() else None
+
+    def has_finished(self) -> None:
+        """Tell so, unless nobody wants to know any more."""
+        if self.whole and not self.running.stopped.is_set():
+            self.whole(self.running.task.page.path)
+
+    def is_current(self, page: Page, root: Path, modules: Iterable[Path]) -> bool:
+        """Whether to run the page again would be the same; one that failed is also run again when it is saved."""
+        if _program(self.running.task.page) != _program(page) or modified_since(modules, self.began):
+            return False
+        if self.run is None:
+            return True
+        return not (
+            modified_since((root / name for name in self.run.files), self.began)
+            or modified_since([page.path], self.seen)
+        )
+
+
+class BackgroundRuns:
+    """The runs of a site's pages from one build to the next."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._attempts: dict[Path, _Attempt] = {}
+
+    def run(
+        self,
+        pages: Iterable[Page],
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        timeout: float | None = None,
+        whole: Callable[[Path], None] = lambda path: None,
+    ) -> dict[Path, Run]:
+        """What running each of the pages gives. An earlier run of any other text of theirs is ended.
+
+        Args:
+            pages: the pages whose runs are not kept.
+            started: called once, with those of them whose run begins now.
+            done: called in this thread for each that has run to its end, once.
+            patience: how many seconds to wait for those that begin now; until all have finished if None.
+            whole: called, in any thread, with the file of a page that was pending in what is given here, when it has
+                finished.
+
+        Raises:
+            WorkerError: the process that pages are forked from could not be started.
+        """
+        now, wanted = time.time(), {page.path: page for page in pages}
+        try:
+            self._drop(wanted, now)
+            new = [page for page in wanted.values() if page.path not in self._attempts]
+            started(new)
+            running, keep = self._engine.start(new)
+            self._attempts |= {one.task.page.path: _Attempt(one, keep, now, now) for one in running}
+            for one in finished(running, timeout):
+                self._finish(self._attempts[one.task.page.path], done)
+            return {path: self._so_far(attempt, done, whole) for path, attempt in self._attempts.items()}
+        except BaseException:
+            self._drop({}, now)
+            raise
+
+    def _drop(self, wanted: dict[Path, Page], now: float) -> None:
+        """End the runs of other texts than these; the others go on, for the page as it is now."""
+        project = self._engine.project
+        modules = list(project.snippets.rglob("*.py"))
+        for path, attempt in list(self._attempts.items()):
+            if path not in wanted or not attempt.is_current(wanted[path], project.root, modules):
+                attempt.running.stop()
+                del self._attempts[path]
+            elif attempt.run is None:
+                attempt.running.task = replace(attempt.running.task, page=wanted[path])
+                attempt.seen = now
+
+    def _so_far(self, attempt: _Attempt, done: Callable[[Page, Run], None], whole: Callable[[Path], None]) -> Run:
+        running = attempt.running
+        if running.future.done():
+            return self._finish(attempt, done)
+        run = running.so_far()
+        followed, attempt.whole = attempt.whole, whole
+        if not followed:
+            running.future.add_done_callback(lambda _: attempt.has_finished())
+        return run
+
+    @staticmethod
+    def _finish(attempt: _Attempt, done: Callable[[Page, Run], None]) -> Run:
+        run = attempt.running.future.result()
+        if not attempt.told:
+            attempt.told = True
+            attempt.keep(attempt.running.task.page, run)
+            done(attempt.running.task.page, run)
+        return run
+
+
+def _program(page: Page) -> object:
+    """What decides what running a page gives, besides the files that it uses."""
+    return page.key, page.settings, [(block.options.timeout, block.marks, block.importorskip) for block in page.program]

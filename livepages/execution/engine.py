@@ -1,0 +1,219 @@
+"""Pages to runs, through the cache: what every integration calls."""
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from livepages.execution import distributions
+from livepages.execution.cache import Cache, prune
+from livepages.execution.outcome import Failure, Run, failures
+from livepages.execution.processes import FIXED
+from livepages.execution.runner import Runner, Running, Task
+from livepages.source import Page, PageError, Project, read_page
+from livepages.worker import from_json, installed, probe
+
+# What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
+_DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
+log = logging.getLogger("mkdocs.plugins.livepages.execution")  # where MkDocs shows it; elsewhere on standard error
+
+
+class Engine:
+    """Runs a project's pages, and knows which need not run again."""
+
+    def __init__(self, project: Project, runner: Runner | None = None) -> None:
+        self.project = project
+        self._runner = runner or Runner()
+        self._cache = Cache(project.cache / "runs")
+        self._has_kept = False
+        self._said: set[str] = set()
+
+    def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
+        """The pages of these files, and a failure for each fault of those that cannot be read."""
+        pages: list[Page] = []
+        failed: list[Failure] = []
+        for path in paths:
+            try:
+                pages.append(read_page(path, self.project))
+            except PageError as error:
+                failed += (Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults)
+        return pages, failed
+
+    def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:
+        """The runs that the cache holds and that nothing has made stale.
+
+        Args:
+            pages: the pages.
+            failed: whether to give runs with a failure too. They are for whoever reports on a run that has just been
+                made; to run such a page again may give something else.
+        """
+        host = _host(self.project)
+        found = {}
+        for page in pages:
+            entry = self._cache.get(_key(page, host))
+            with contextlib.suppress(*_DAMAGED):
+                if entry and (failed or not entry["failed"]) and not any(self._changes(entry)):
+                    run = from_json(Run, entry["run"])
+                    if len(run.outcomes) == len(page.program):
+                        found[page.path] = run
+        return found
+
+    def why_stale(self, page: Page) -> str:
+        """Why `kept` does not hold the run of a page, in words."""
+        entry = self._cache.get(_key(page, _host(self.project)))
+        with contextlib.suppress(*_DAMAGED):
+            return f"its kept run no longer holds: {next(self._changes(entry))}"
+        return (
+            f"no run is kept of this code under these settings, this livepages and {self.project.runtime.version_label}"
+        )
+
+    def run(
+        self,
+        pages: Iterable[Page],
+        done: Callable[[Page, Run], None] = lambda page, run: None,
+        counts: Mapping[Path, int] | None = None,
+    ) -> dict[Path, Run]:
+        """Run pages now, whatever the cache holds, and keep their runs.
+
+        Args:
+            pages: the pages.
+            done: called for each when it has run.
+            counts: for pages that are to be run in part, how many blocks; such a run is not kept.
+        """
+        keep, counts = self._cache_writer(), counts or {}
+
+        def kept(page: Page, run: Run) -> None:
+            keep(page, run)
+            done(page, run)
+
+        tasks = [Task(page, counts.get(page.path)) for page in pages]
+        return self._runner.run(self.project, tasks, kept)
+
+    def start(self, pages: Iterable[Page]) -> tuple[list[Running], Callable[[Page, Run], None]]:
+        """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does."""
+        keep = self._cache_writer()
+        return self._runner.start(self.project, [Task(page) for page in pages]), keep
+
+    def prioritize(self, path: Path) -> None:
+        """Run the page of a file at once if it waits for its turn."""
+        self._runner.prioritize(self.project, path)
+
+    def hold(self) -> None:
+        """Let no page begin to run until `release` is called, unless `prioritize` is for it."""
+        self._runner.hold()
+
+    def release(self) -> None:
+        """Let pages begin to run again."""
+        self._runner.release()
+
+    def prepare(self) -> None:
+        """Have the first page that runs wait for less."""
+        self._runner.prepare(self.project)
+
+    def close(self) -> None:
+        """End what is under way, and the processes that wait for more pages."""
+        self._runner.close()
+        if self._has_kept:
+            prune(self.project.cache / "runs")
+            prune(self.project.cache / "compiled")
+
+    def _say_once(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            log.warning(message)
+
+    def _cache_writer(self) -> Callable[[Page, Run], None]:
+        """What keeps the runs that begin now."""
+        host, began, root = _host(self.project), time.time(), self.project.root
+
+        def keep(page: Page, run: Run) -> None:
+            if len(run.outcomes) == len(page.program) and not modified_since(
+                (root / name for name in run.files), began
+            ):
+                probes = {*run.probes, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
+                probes -= {f"variable {name}" for name in FIXED}
+                probes |= {"root"} if _is_tied_to(root, run) else set()
+                entry = {
+                    "run": asdict(run),
+                    "answers": {question: probe(question, str(root)) for question in sorted(probes)},
+                    "versions": distributions.versions(run.modules),
+                    "failed": bool(failures(page, run)),
+                }
+                try:
+                    self._cache.put(_key(page, host), entry)
+                    self._has_kept = True
+                except OSError as error:
+                    self._say_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
+
+        return keep
+
+    def _declared(self, page: Page) -> Iterator[str]:
+        """What the page says that programs read which it starts: files, and folders with all that is in them."""
+        for name in page.settings.reads:
+            path = self.project.root / name
+            yield from map(self.project.name, [path, *path.rglob("*")])
+
+    def _changes(self, entry: Mapping[str, Any]) -> Iterator[str]:
+        """What a kept run rests on and is not as it was, in words."""
+        for question, was in entry["answers"].items():
+            if _answer(question, str(self.project.root)) != was:
+                yield f"{question} has changed"
+        for name, number in entry["versions"].items():
+            if (now := distributions.version(name)) != number:
+                yield f"{name} was {number or 'not installed'} and is {now or 'not installed'}"
+
+
+_answer = cache(probe)  # pages ask the same; forgotten for each build
+
+
+def _host(project: Project) -> str:
+    """What, besides the page and its files, an outcome depends on, as text."""
+    installed.cache_clear()
+    _answer.cache_clear()
+    return json.dumps(
+        [
+            project.runtime.fingerprint(),
+            engine_digest(),
+            dict(project.options),
+            project.name(project.snippets),
+        ],
+        sort_keys=True,
+        default=str,
+    )
+
+
+@cache
+def engine_digest() -> str:
+    """A digest of the source of the whole library."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*.py")):
+        source = file.read_bytes()
+        digest.update(f"{file.relative_to(folder).as_posix()}\0{len(source)}\0".encode() + source)
+    return digest.hexdigest()
+
+
+def _key(page: Page, host: str) -> str:
+    marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
+    parts = (page.name, page.key, host, json.dumps([page.settings.alone, page.settings.reads]), marks)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _is_tied_to(root: Path, run: Run) -> bool:
+    """Whether a run holds for this folder of the project alone: it names the folder, or has asked what is beside it."""
+    asked = {*run.files, *(question.partition(" ")[2] for question in run.probes)}
+    beside = os.path.join(root.parent, "")
+    named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])
+    return named or any(name.startswith(beside) for name in asked)
+
+
+def modified_since(files: Iterable[str | Path], since: float) -> bool:
+    """Whether a file changed while a page ran that began then: nobody knows which content the page saw."""
+    return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)

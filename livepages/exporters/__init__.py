@@ -1,0 +1,5 @@
+"""A page's other forms: script, notebook and Markdown; the feed."""
+
+from livepages.exporters.publisher import Publication, publish
+
+__all__ = ["Publication", "publish"]

@@ -1,0 +1,331 @@
+"""What a reader's kernel runs beside the cells of a page, to say of each what the page's own process says of a block.
+
+The source of this module goes to the kernel with that of the runtime and of the comparison, as
+`livepages.exporters.kernel_program` says.
+It imports nothing of the engine, and is given what it needs. What it says is JSON, as `repr`: the reply to an
+expression holds no more.
+"""
+
+import ast
+import base64
+import builtins
+import datetime
+import importlib.metadata
+import io
+import json
+import linecache
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
+# What a kernel says in another way than the page's process: where a syntax error is, colors, and the line of a program
+# whose guards are in the notebook's code but not in the page's; and where the page's modules lie.
+KERNELS = (
+    (re.compile(r"\(\S+, line \d+\)"), ""),
+    (re.compile(r"\\x1b\[[\d;]*m"), ""),
+    (re.compile(r"(?<=\.py):\d+"), ""),
+    (re.compile(r"(?<=File \")[^\"\n]*/"), ""),
+)
+COLORS = ("CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR")  # variables that make programs print them; the kernel sets them
+
+
+class RawRepr(str):
+    """Text that is its own `repr`."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class KernelBridge:
+    """Follows the cells of one page; made once, before the first of them."""
+
+    def __init__(self, shell: Any, runtime: Any, differ: Callable[..., Any], sizes: Any, commit: str) -> None:
+        """Begin to follow.
+
+        Args:
+            shell: IPython's.
+            runtime: whose programs pages are.
+            differ: how the outputs of two runs differ (`livepages.records.differ`).
+            sizes: how much of a text is kept (`livepages.execution.truncate`).
+            commit: that the site was built from.
+        """
+        for name, value in runtime.process_environment.items():
+            os.environ.setdefault(name, value)
+        for name in COLORS:
+            os.environ.pop(name, None)
+        # What a page writes is gone with its kernel, and nothing is read that lies where the server was started.
+        self._folder = tempfile.TemporaryDirectory(prefix="live-page-", ignore_cleanup_errors=True)
+        os.chdir(self._folder.name)
+        # Libraries look for it here when they are imported, and print colors or HTML where they find it; cells have one
+        # of their own. It is back when this cell ends, as IPython then takes it away.
+        found = vars(builtins).pop("get_ipython", None)
+        shell.builtin_trap.auto_builtins.pop("get_ipython", None)
+        runtime.preload()
+        vars(builtins)["get_ipython"] = found
+        shell.config.InlineBackend.figure_formats = {"svg"}
+        self._shell, self._runtime, self._differ, self._sizes, self._commit = shell, runtime, differ, sizes, commit
+        self._own = {*shell.user_ns}  # names that are no page's
+        self._shared = shell.user_module, shell.user_ns
+        self._settings = ExitStack()
+        self._began, self._counted = 0.0, runtime.counts()
+        self._last: dict[str, Any] = {}
+        self._entries: dict[str, dict[str, Any]] = {}
+        self._name, self._start, self._lines = "", 0, [""]
+        self._cache, shell.compile.cache = shell.compile.cache, self._named
+        shell.ast_transformers.append(self)
+        shell.events.register("pre_run_cell", self._begins)
+        shell.events.register("post_run_cell", self._ends)
+
+    def at(self, name: str, start: int) -> None:
+        """Let the next cell be code of the page's program: of this file, from this line on."""
+        self._name, self._start = name, start
+
+    def _named(self, code: str, number: int = 0, raw_code: str | None = None) -> Any:
+        """In the place of IPython's: the name of a cell's file, whose lines tracebacks and warnings show."""
+        if not self._start:
+            return self._cache(code, number, raw_code)
+        lines = [f"{line}\n" for line in code.split("\n")]
+        self._lines += ["\n"] * (self._start - 1 + len(lines) - len(self._lines))
+        self._lines[self._start - 1 : self._start - 1 + len(lines)] = lines
+        linecache.cache[self._name] = (sum(map(len, self._lines)), None, self._lines, self._name)
+        return self._name
+
+    def visit(self, tree: ast.AST) -> ast.AST:
+        """As IPython asks of what may change a cell: move its lines to where they are in the page's program."""
+        return ast.increment_lineno(tree, self._start - 1) if self._start else tree
+
+    def _begins(self, info: Any) -> None:
+        builtins.input = _line  # for each cell, the kernel puts its own there, which asks a person
+        self._counted, self._began = self._runtime.counts(), time.perf_counter()
+
+    def _ends(self, result: Any) -> None:
+        self._runtime.flush()
+        self._start = 0
+        counts = {what: number - self._counted[what] for what, number in self._runtime.counts().items()}
+        error = result.error_before_exec or result.error_in_exec
+        self._last = {"seconds": time.perf_counter() - self._began, "counts": counts, "raised": ""}
+        if error is not None:
+            kind = type(error)
+            names = {
+                name for base in kind.__mro__ for name in (base.__name__, f"{base.__module__}.{base.__qualname__}")
+            }
+            self._last |= {
+                "raised": self._runtime.public_name(kind.__module__, kind.__qualname__),
+                "names": names,
+                "message": _escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", _message(error))),
+            }
+
+    def prepared(self) -> None:
+        """Note that what precedes the first block has run."""
+        self._own = {*self._shell.user_ns}
+
+    def alone(self) -> None:
+        """Let the next cell find nothing of the others: names, and settings that it may change.
+
+        Its own names stay where it looks for them, as what it has registered somewhere is called later.
+        """
+        shell, module = self._shell, ModuleType("__main__")
+        names = shell.user_ns.items()
+        module.__dict__.update({name: value for name, value in names if name in self._own or name[0] == "_"})
+        self._shared = shell.user_module, shell.user_ns
+        shell.user_module, shell.user_ns = module, module.__dict__
+        sys.modules["__main__"] = module
+        self._settings.enter_context(self._runtime.settings_kept())
+
+    def together(self) -> None:
+        """Put back what `alone` has put aside."""
+        self._shell.user_module, self._shell.user_ns = self._shared
+        sys.modules["__main__"] = self._shared[0]
+        self._settings.close()
+
+    def told(self, given: str) -> RawRepr:
+        """What there is to say of the cell that has just run, as JSON.
+
+        Args:
+            given: JSON: the ``cell`` (what the notebook says of its block), its ``code``, what was ``published`` of it,
+                and what it said here, ``stdout``, ``stderr`` and ``figures``; ``whole`` if it is unedited, and so is
+                all before it.
+
+        Returns:
+            ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_said``, whether the
+            block ended as its page says; and ``difference`` from what was published, empty if there is none.
+        """
+        asked = json.loads(given)
+        cell, published = asked["cell"], asked["published"]
+        raised, message = self._last.get("raised", ""), self._last.get("message", "")
+        stdout, stderr = self._shortened(_shown(asked["stdout"]), _shown(asked["stderr"]))
+        error = f"{raised}: {self._sizes.head(message, self._sizes.MESSAGE)}" if raised else ""
+        skipped = stdout.startswith(NOT_RUN)
+        must, match = cell.get("raises", ""), cell.get("match", "")
+        meant = must in self._last["names"] and bool(re.search(match, message)) if raised else not must
+        if skipped:
+            outcome, error = "not run", stdout.removeprefix(NOT_RUN)
+            stdout, meant = "", True
+        else:
+            outcome = "failed" if not meant else "raised" if raised else "ran"
+        here = _told("raised" if raised else outcome, asked["figures"], error, stdout, stderr)
+        before = _told(
+            "raised" if published["error"] else "ran",
+            published["figures"],
+            published["error"],
+            published["stdout"],
+            published["stderr"],
+        )
+        known = not skipped and not cell.get("unknown")
+        patterns = (*self._runtime.noise_patterns, *KERNELS)
+        options = cell.get("tolerance", 0.0), cell.get("volatile", False), patterns
+        difference = self._differ(before, here, *options) if known else None
+        seconds, counts = self._last["seconds"], self._last["counts"]
+        if asked["whole"] and cell.get("key"):
+            entry = {
+                "key": cell["key"],
+                "code": next((line.strip() for line in asked["code"].splitlines() if line.strip()), ""),
+                "outcome": outcome,
+                "seconds": float(f"{seconds:.2g}"),
+                **{f"{what}s": number for what, number in counts.items()},
+                "figures": asked["figures"],
+                **{"stdout": _tidy(stdout), "stderr": _tidy(stderr), "error": _tidy(error)},
+            }
+            lean = {name: value for name, value in entry.items() if value not in ("", 0) or name == "seconds"}
+            self._entries[cell["key"]] = lean
+        answer = {
+            "device": self._runtime.device() if self._runtime.backend_initialized() else "",
+            "release": self._runtime.release,
+            "seconds": seconds,
+            "raised": raised,
+            "as_said": meant,
+            "skipped": skipped,
+            "compared": known,
+            "difference": f"{difference}" if difference else "",
+        }
+        return RawRepr(json.dumps(answer))
+
+    def _shortened(self, stdout: str, stderr: str) -> tuple[str, str]:
+        """What is kept of an output, as of that of the page's own process."""
+        head, limit = self._sizes.head, self._sizes.OUTPUT
+        if len(stdout) > limit:
+            return head(stdout, limit, len(stdout) + len(stderr)), ""
+        return head(stdout, limit), head(stderr, limit - len(stdout))
+
+    def record(self, given: str) -> RawRepr:
+        """What this host saw of the page, as a zip archive of ``records/``, in Base64; JSON of its ``name`` and it.
+
+        Args:
+            given: JSON: the ``page``, the ``files`` that it rests on, the ``keys`` of its blocks and their ``code``.
+        """
+        asked = json.loads(given)
+        about = self._runtime.describe()
+        versions = self._runtime.versions()
+        name = re.sub(r"[^a-z0-9.]+", "-", f"{about['device']} {self._runtime.release}".lower()).strip("-")
+        host = {
+            "device": about["device"],
+            "count": about["count"],
+            "processor": f"{os.cpu_count()} × {_processor()}",
+            "driver": about["driver"],
+            "system": f"{platform.system()} {platform.machine()}",
+            "instruction_set": self._runtime.instruction_set(),
+            "python": platform.python_version(),
+            **versions,
+            "distributions": _imported(asked["code"]),
+            "environment": {
+                name: value
+                for name, value in self._runtime.variables().items()
+                if name not in self._runtime.process_environment
+            },
+            "commit": self._commit,
+            "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        }
+        blocks = [self._entries[key] for key in asked["keys"] if key in self._entries]
+        page = {"device": self._runtime.device(), "files": asked["files"], "blocks": blocks}
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
+            files.writestr(f"records/{name}.yml", _dump(host))
+            files.writestr(f"records/{name}/{asked['page']}.yml", _dump(page))
+        return RawRepr(json.dumps({"name": name, "zip": base64.b64encode(archive.getvalue()).decode()}))
+
+
+def _line(prompt: object = "") -> str:
+    """What `input` gives where nobody is asked: the next line of what a program has put in the place of its input."""
+    print(prompt, end="", flush=True)
+    if not (line := sys.stdin.readline()):
+        raise EOFError("EOF when reading a line")
+    return line.removesuffix("\n")
+
+
+def _told(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> Any:
+    text = "\n".join(part for part in (stdout, stderr, error) if part)
+    return SimpleNamespace(outcome=outcome, figures=figures, error=error, text=text)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
+        return f"<its message raised {type(another).__name__}>"
+
+
+def _shown(text: str) -> str:
+    """Text as a terminal shows it, and what no page can show as in a string."""
+    text = re.sub(r"\x1b\[[\d;]*m", "", text)
+    text = "\n".join(line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n"))
+    return _escaped(text)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def _tidy(text: str) -> str:
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
+
+
+def _processor() -> str:
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
+        if model := re.search(r"model name\s*: (.*)", file.read()):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def _imported(code: list[str]) -> dict[str, str]:
+    """The versions of the distributions that cells import, by their names."""
+    names = set()
+    for cell in code:
+        try:
+            nodes = [*ast.walk(ast.parse(cell))]
+        except SyntaxError:
+            continue
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    owners = importlib.metadata.packages_distributions()
+    found = sorted({owner for name in names - sys.stdlib_module_names for owner in owners.get(name, [])})
+    return {owner: importlib.metadata.version(owner) for owner in found}
+
+
+def _dump(data: Mapping[str, Any]) -> str:
+    """Data in YAML, as the engine writes it; in JSON, which YAML includes, where no library for it is installed."""
+    try:
+        import yaml
+    except ImportError:
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    Dumper.add_representer(
+        str,
+        lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|" if "\n" in text else None),
+    )
+    return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1 << 20))

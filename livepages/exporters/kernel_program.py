@@ -1,0 +1,59 @@
+"""The program that a page sends to a reader's kernel before its own: the engine's modules for it, as one text."""
+
+import inspect
+import re
+import sys
+from types import ModuleType
+from typing import Any
+
+from livepages import records
+from livepages.execution import head
+from livepages.exporters import kernel_bridge
+from livepages.worker import Runtime
+
+NAME = "live-kernel.py"  # below the site's root
+PACKAGE = "_live_"  # what the names of the modules begin with there, where an engine may be installed as well
+
+_LOADER = '''"""What a page of this site runs in a reader's kernel, besides the code that it shows."""
+
+import sys
+import types
+
+
+def _module(name, text):
+    made = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, f"<{name}>", "exec"), made.__dict__)
+    return made
+
+'''
+
+
+def kernel_program(runtime: Runtime, commit: str) -> str:
+    """The text of the program. It defines ``_live_kernel_bridge``, of the kernel's own names, and so may run once.
+
+    Args:
+        runtime: whose programs the pages are.
+        commit: that the site is built from; empty where nobody knows.
+    """
+    kinds = [kind for kind in reversed(type(runtime).__mro__) if issubclass(kind, Runtime)]
+    comparison = sys.modules[records.differ.__module__]
+    sizes = sys.modules[head.__module__]
+    modules = [*(sys.modules[kind.__module__] for kind in kinds), comparison, sizes, kernel_bridge]
+    *_, own, differences, lengths, beside = map(_own_name, modules)
+    texts = (f"_module({_own_name(module)!r}, {_renamed(module)!r})\n" for module in modules)
+    return (
+        _LOADER
+        + "\n".join(texts)
+        + f"\nsys.modules[{beside!r}].page = sys.modules[{beside!r}].KernelBridge(\n"
+        + f"    get_ipython(), sys.modules[{own!r}].{type(runtime).__name__}(),\n"
+        + f"    sys.modules[{differences!r}].differ, sys.modules[{lengths!r}], {commit!r},\n)\n"
+    )
+
+
+def _own_name(module: ModuleType) -> str:
+    return PACKAGE + module.__name__.rpartition(".")[2]
+
+
+def _renamed(module: Any) -> str:
+    """The source of a module that takes what it imports of the engine from the modules beside it."""
+    return re.sub(r"(?m)^from livepages[.\w]*\.(\w+) import ", rf"from {PACKAGE}\1 import ", inspect.getsource(module))

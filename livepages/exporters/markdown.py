@@ -1,0 +1,62 @@
+"""A page as Markdown with its outputs, for people and programs that read no HTML."""
+
+from collections.abc import Iterable
+
+from livepages.execution import Outcome, Run, truncated
+from livepages.exporters.cells import Code, Prose, fenced
+from livepages.exporters.html_to_markdown import as_markdown
+from livepages.source import Block, Page
+from livepages.worker import Runtime
+
+
+def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code]) -> str:
+    """The text of the Markdown file.
+
+    Args:
+        page: the page.
+        run: what running it gave.
+        runtime: what ran it.
+        found: the page's prose and blocks, in order.
+    """
+    outcomes = run.by_block(page)
+    parts = []
+    for piece in found:
+        if isinstance(piece, Prose):
+            parts.append(piece.text.strip("\n"))
+            continue
+        for part in _shown(piece.block, outcomes.get(piece.block.index)):
+            parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
+    if run.outcomes:
+        device = f" on {run.device}" if run.device else ""
+        parts.append(
+            f"*Every output on this page was produced by the code above it, with {runtime.version_label}{device}.*"
+        )
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown(block: Block, outcome: Outcome | None) -> list[str]:
+    """The block's source and what running it gave, each as Markdown."""
+    options = block.options
+    parts = []
+    if options.source != "none" or not block.runs:
+        title = f' title="{options.title}"' if options.title else ""
+        parts.append(fenced(block.code, f"python{title}"))
+    if outcome is None:
+        return [*parts, f"*Not run: {options.why}*"]
+    if outcome.skipped:
+        where = "Not run here" if outcome.stopped_by is None else "Not run"
+        return [*parts, f"*{where}: {outcome.skipped}*"]
+    shown = truncated(outcome)
+    text = "".join(text for _, text in shown.output)
+    if options.html:
+        parts += filter(None, [as_markdown(outcome.stdout)])
+        text = ""
+    elif options.result == "markdown" and text.strip():
+        parts.append("".join(text for _, text in outcome.output).strip("\n"))
+        text = ""
+    if shown.raised:
+        text += "" if text.endswith("\n") or not text else "\n"
+        text += f"{shown.raised.type}: {shown.raised.message}"
+    if text.strip():
+        parts.append(fenced(text, "text"))
+    return parts + [f"*Figure: {options.alt}*" for _ in outcome.figures]

@@ -1,0 +1,183 @@
+"""The pages' other forms, written into a built site: scripts, notebooks, Markdown, and what machines look for."""
+
+import os.path
+import posixpath
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from livepages.course import Course, OutputPaths, history
+from livepages.execution import Run
+from livepages.exporters import kernel_program
+from livepages.exporters.cells import pieces, split_cells, summary
+from livepages.exporters.download import Download
+from livepages.exporters.feed import Entry, feed
+from livepages.exporters.markdown import plain
+from livepages.exporters.notebook import notebook
+from livepages.exporters.script import script
+from livepages.source import Page, PageError, Project, ProjectError
+
+
+class Keep(Protocol):
+    """What may give something that was made before from equal things, and else has it made."""
+
+    def __call__(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+        """The value that `make` gives or gave, which JSON can hold; `name` is the page's."""
+
+
+def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+    return make()
+
+
+def publish(
+    project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep = _made
+) -> list[PageError]:
+    """Write every page's other forms, and ``llms.txt``, ``llms-full.txt``, ``live-kernel.py`` and ``feed.xml``.
+
+    The feed is written if the address of the site is known.
+
+    Args:
+        project: the project.
+        course: its pages in order, and its name and address.
+        ran: the pages that could be read, and what running each gave.
+        site: the folder that holds the built site.
+        keep: gives what was made before from the same page.
+
+    Returns:
+        for each page that cannot be run elsewhere as it is, why; no form of it is written.
+
+    Raises:
+        ProjectError: the HTML of a page is not in the site.
+    """
+    return Publication(project, course, ran, site, keep).write()
+
+
+class Publication:
+    """The pages' other forms, as `publish` writes them; it takes the same."""
+
+    def __init__(
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep
+    ) -> None:
+        self._project, self._course, self._site, self._keep = project, course, site, keep
+        self._base = course.url.rstrip("/") + "/" if course.url else ""
+        self._ran = {page.path: (page, run) for page, run in ran}
+        self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
+        self._everywhere = course.text, "\n".join(map(str, self._places))  # where a link to any page leads
+
+    @property
+    def pages(self) -> list[Path]:
+        """The files of the pages, in the order in which their forms are written."""
+        return [*self._places]
+
+    def write(self) -> list[PageError]:
+        """Write everything that can be written, and say what cannot; as `publish`."""
+        for path, place in self._places.items():
+            if not (self._site / place.html).is_file():
+                name = self._project.name(path)
+                raise ProjectError(f"{self._site}: holds no HTML of {name}; build the site there first")
+        everything = []
+        refused = []
+        for path in self._places:
+            try:
+                whole, forms = self.forms(path)
+            except PageError as error:
+                refused.append(error)
+                continue
+            everything.append(whole)
+            for name, text in forms.items():
+                self._write(name, text)
+        self._write("llms.txt", self._contents())
+        self._write("llms-full.txt", "\n".join(everything))
+        self._write(
+            kernel_program.NAME, kernel_program.kernel_program(self._project.runtime, history.commit(self._project))
+        )
+        if self._base:
+            course = self._course
+            self._write("feed.xml", feed(course.name, course.description, self._base, self._entries()))
+        return refused
+
+    def forms(self, path: Path) -> tuple[str, dict[str, str]]:
+        """The part of a page, given by its file, of ``llms-full.txt``, and its forms by the names of their files.
+
+        Raises:
+            PageError: the page cannot be run elsewhere as it is.
+        """
+        page, run, place = *self._ran[path], self._places[path]
+        url = self._base and self._base + quote(place.url)
+        given = (page, run, url, self._project, self._project.runtime.version_label, self._everywhere)
+
+        def make() -> tuple[str, dict[str, str]]:
+            links = self._links(_url, None if self._base else place.folder)
+            made = programs(page, run, self._project, url, links) if page.program else {}
+            forms = {getattr(place, form): text for form, text in made.items()}
+            forms[place.markdown], anywhere = (
+                plain(page, run, self._project.runtime, pieces(page, self._links(_markdown, start)))
+                for start in (place.folder, None)
+            )
+            return anywhere, forms
+
+        whole, forms = self._keep("forms", page.name, given, make)
+        return whole, forms
+
+    def _contents(self) -> str:
+        """A table of contents as https://llmstxt.org describes it."""
+        parts = [f"# {self._course.name}"]
+        if self._course.description:
+            parts.append(f"> {self._course.description}")
+        for part in self._course.parts:
+            lines = []
+            for page, place in ((self._ran[path][0], self._places[path]) for path in part.pages if path in self._ran):
+                address = self._base + quote(place.markdown)
+                lines.append(f"- [{page.title}]({address}): {summary(page)}")
+                questions = (section for section in page.sections if section.title.endswith("?"))
+                lines += [f"  - [{question.title}]({address}#{question.anchor})" for question in questions]
+            if lines:
+                parts += [f"## {part.title or 'Start here'}", "\n".join(lines)]
+        return "\n\n".join(parts) + "\n"
+
+    def _entries(self) -> Iterable[Entry]:
+        changed = history.days(self._project)
+        for path, place in self._places.items():
+            page, run = self._ran[path]
+            if day := history.last_change(page, run, self._project, changed):
+                yield Entry(page.title, self._base + quote(place.url), day, summary(page))
+
+    def _links(self, form: Callable[[OutputPaths], str], start: str | None = None) -> Callable[[Path], str]:
+        """What a link to a file becomes: to this form of a page, from this folder of the site, or from anywhere."""
+
+        def address(file: Path) -> str:
+            place = self._places.get(file)
+            target = form(place) if place else Path(os.path.relpath(file, self._project.docs)).as_posix()
+            if start is None:
+                return self._base + quote(target)
+            return quote(posixpath.relpath(target or ".", start or ".") + ("/" if target.endswith("/") else ""))
+
+        return address
+
+    def _write(self, name: str, text: str) -> None:
+        # What UTF-8 cannot hold may come from an error message.
+        (self._site / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+
+
+def programs(page: Page, run: Run, project: Project, url: str, address: Callable[[Path], str]) -> dict[str, str]:
+    """The texts of the forms of a page that run, by their names in a `OutputPaths`.
+
+    Args:
+        page: the page.
+        run: what running it gave.
+        project: the project that both belong to.
+        url: where the page is published, empty where nobody knows.
+        address: what a link to a file of the site becomes.
+    """
+    download = Download(page, run, project, url)
+    cells = split_cells(pieces(page, address))
+    return {"script": script(download, cells), "notebook": notebook(download, cells)}
+
+
+def _markdown(place: OutputPaths) -> str:
+    return place.markdown
+
+
+def _url(place: OutputPaths) -> str:
+    return place.url

@@ -1,0 +1,119 @@
+"""What earlier builds made of pages, in one place for builds and for serving: HTML, search entries, other forms.
+
+Each is kept under its kind and its page, with a digest of everything that it was made from; what has another digest is
+made again. The digest covers the library's own source and the versions of all that is installed.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from livepages.execution import engine_digest
+
+
+class Kept:
+    """What was made before, in memory and as JSON in a folder; damaged or unwritable files only cost time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._memory: dict[tuple[str, str], tuple[str, Any]] = {}
+        self.settings = ""  # a digest of the site's settings
+
+    def key(self, given: object) -> str:
+        """A digest of what something is made from under the site's settings."""
+        return digest([self.settings, given])
+
+    def get(self, kind: str, name: str, key: str) -> Any:
+        """What was kept of this kind for this page under this key; None if nothing was."""
+        known = self._memory.get((kind, name))
+        if known is None or known[0] != key:  # another process may have made it since
+            known = self._memory[kind, name] = self._read(self._file(kind, name))
+        return known[1] if known[0] == key else None
+
+    def put(self, kind: str, name: str, key: str, value: Any) -> None:
+        """Keep a value that JSON can hold, in the place of the one before."""
+        self._memory[kind, name] = key, value
+        file = self._file(kind, name)
+        new = file.with_name(f"{file.name}.{os.getpid()}")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            new.write_text(json.dumps([key, value]), encoding="utf-8")
+            new.replace(file)
+        except OSError:
+            with suppress(OSError):
+                new.unlink()
+
+    def drop_unfinished(self, pid: int) -> None:
+        """Delete what a process was writing that was ended."""
+        for file in self._folder.glob(f"*/*.{pid}"):
+            with suppress(OSError):
+                file.unlink()
+
+    def made(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+        """What `make` gives, which is called only if nothing was kept that was made from equal things."""
+        key = self.key(given)
+        value = self.get(kind, name, key)
+        if value is None:
+            value = make()
+            self.put(kind, name, key, value)
+        return value
+
+    def _file(self, kind: str, name: str) -> Path:
+        return self._folder / kind / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
+
+    @staticmethod
+    def _read(file: Path) -> tuple[str, Any]:
+        try:
+            key, value = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError):
+            return "", None
+        return str(key), value
+
+
+def digest(value: object) -> str:
+    """A digest of plain values, containers and dataclasses, and of the programs that make pages from them."""
+    parts: list[str] = []
+    _take_apart(value, parts.append)
+    return hashlib.sha256(_makers() + "\0".join(parts).encode("utf-8", errors="surrogatepass")).hexdigest()
+
+
+@cache
+def _makers() -> bytes:
+    installed = {file.name for folder in sys.path if Path(folder).is_dir() for file in Path(folder).glob("*.dist-info")}
+    return json.dumps([engine_digest(), sorted(installed)]).encode()
+
+
+def _take_apart(value: object, add: Callable[[str], object]) -> None:
+    """Add the texts that make up a value, each container's after its kind and its length."""
+    if isinstance(value, str):
+        add(f"str {len(value)}")
+        add(value)
+    elif isinstance(value, list | tuple):
+        add(f"list {len(value)}")
+        for item in value:
+            _take_apart(item, add)
+    elif isinstance(value, Mapping):
+        add(f"mapping {len(value)}")
+        for key in sorted(value, key=repr):
+            _take_apart(key, add)
+            _take_apart(value[key], add)
+    elif isinstance(value, set | frozenset):
+        add(f"set {len(value)}")
+        for item in sorted(value, key=repr):
+            _take_apart(item, add)
+    elif is_dataclass(value) and not isinstance(value, type):
+        add(type(value).__qualname__)
+        for field in fields(value):
+            _take_apart(getattr(value, field.name), add)
+    elif isinstance(value, bytes | bool | int | float | Path | None):
+        add(repr(value))
+    else:  # of a runtime, for one, its name is all there is to tell
+        add(f"{type(value).__module__}.{type(value).__qualname__}")
+        _take_apart(getattr(value, "__dict__", {}), add)

@@ -1,0 +1,148 @@
+"""A page of MkDocs, converted only if what it was converted from before has changed."""
+
+import logging
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page as MkDocsPage
+from mkdocs.structure.toc import AnchorLink, TableOfContents
+
+from livepages.integrations.build import Build
+from livepages.integrations.build_cache import Kept
+
+# A fence of another language that markdown-exec runs while it converts: what it prints, nobody knows beforehand.
+_EXECUTED = re.compile(r"^[> \t]*(`{3,}|~{3,})(?!python\b|py\b).*\bexec=", re.MULTILINE)
+
+# Packages whose extensions make their HTML of the page's text and the site's settings alone; except for one, which puts
+# pictures into the page. Any other may ask for more: mkdocstrings reads modules, and tells autorefs what it has found.
+_KNOWN = ("livepages", "markdown", "material", "pymdownx")
+_READS_FILES = "pymdownx.b64"
+
+
+def convert_once(
+    page: MkDocsPage,
+    build: Build,
+    path: Path,
+    kept: Kept,
+    missed: Callable[[MkDocsPage, MkDocsConfig, Files], None],
+    failed: Callable[[str], str] | None = None,
+) -> None:
+    """Give the page a `render` that converts only what is new, as far as the extensions of the site let one know.
+
+    Args:
+        page: the page.
+        build: the build that it is shown by.
+        path: its file.
+        kept: where the HTML of earlier builds is.
+        missed: called when that is not there, though it could be.
+        failed: makes HTML of the message of an exception, which is raised if there is none.
+    """
+    convert = page.render
+
+    def render(config: MkDocsConfig, files: Files) -> None:
+        given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(sorted(files.src_uris))
+        heard = _Warnings().are_heard  # where none is, a page may be kept that has deserved one
+        key = kept.key([*given, _appended(config), heard])
+        once = not _EXECUTED.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
+        if once:
+            if (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
+                return
+            missed(page, config, files)
+        faults = len(build.failures)
+        with _Warnings() as warnings:
+            try:
+                convert(config, files)
+            except Exception as error:  # of any extension, over a page that is half written
+                if failed is None:
+                    raise
+                page.content = failed(f"cannot be shown: {type(error).__name__}: {error}")
+                return
+        if once and not warnings.count and len(build.failures) == faults:
+            kept.put("pages", page.file.src_uri, key, _state(page))
+
+    page.render = render  # type: ignore[method-assign]
+
+
+@cache
+def _makes_all_of_text(extension: object) -> bool:
+    """Whether a Markdown extension needs the page's text alone; it is a name unless a plugin or hook has added it."""
+    if not isinstance(extension, str):
+        return False
+    points = entry_points(group="markdown.extensions", name=extension)
+    module = next((point.module for point in points), extension.partition(":")[0])
+    return module.partition(".")[0] in _KNOWN and module != _READS_FILES
+
+
+def _appended(config: MkDocsConfig) -> list[str]:
+    """The texts that pymdownx.snippets adds to every page."""
+    options = config.mdx_configs.get("pymdownx.snippets", {})
+    folders = [Path(folder) for folder in options.get("base_path", ["."])]
+    files = (folder / name for name in options.get("auto_append", []) for folder in folders)
+    return [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
+
+
+class _Warnings(logging.Handler):
+    """Counts what is complained about while a page is converted; a page that is not converted would not say it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.count = 0
+        self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # or of ProperDocs
+
+    @property
+    def are_heard(self) -> bool:
+        """Whether there can be any: MkDocs with ``--quiet`` drops them before they are counted."""
+        return self._logger.isEnabledFor(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.count += 1
+
+    def __enter__(self) -> "_Warnings":
+        self._logger.addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._logger.removeHandler(self)
+
+
+def _state(page: MkDocsPage) -> dict[str, Any]:
+    """What `mkdocs.structure.pages.Page.render` sets, as JSON can hold it."""
+    return {
+        "content": page.content,
+        "toc": [_link(link) for link in page.toc],
+        "title": page._title_from_render,
+        "anchors": sorted(page.present_anchor_ids or ()),
+        "links": {file.src_uri: links for file, links in (page.links_to_anchors or {}).items()},
+    }
+
+
+def _restore(page: MkDocsPage, state: dict[str, Any], files: Files) -> bool:
+    """Put back what `_state` gave; whether it could be done."""
+    links = {files.get_file_from_path(name): anchors for name, anchors in state["links"].items()}
+    if None in links:
+        return False
+    page.content = state["content"]
+    page.toc = TableOfContents([_unlink(link) for link in state["toc"]])
+    if page.toc.items:
+        page.toc.items[0].active = True  # type: ignore[attr-defined]
+    page._title_from_render = state["title"]
+    page.present_anchor_ids = set(state["anchors"])
+    page.links_to_anchors = links  # type: ignore[assignment]
+    return True
+
+
+def _link(link: AnchorLink) -> list[Any]:
+    return [link.title, link.id, link.level, [_link(child) for child in link.children]]
+
+
+def _unlink(state: list[Any]) -> AnchorLink:
+    title, anchor, level, children = state
+    link = AnchorLink(title, anchor, level)
+    link.children = [_unlink(child) for child in children]
+    return link

@@ -1,0 +1,85 @@
+"""What a built site has besides the HTML of its pages, and what their questions become: of any program's site."""
+
+import html
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rcssmin import cssmin
+from rjsmin import jsmin
+
+from livepages.execution import Failure
+from livepages.exporters import publish
+from livepages.integrations.build import Build
+from livepages.integrations.questions import Question, linked_data, take_questions
+from livepages.source import ProjectError
+
+
+def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> list[Failure]:
+    """Write the pages' other forms beside their HTML; in a slim site, styles and scripts without what is for authors.
+
+    Args:
+        build: what the site was built from.
+        site: the folder that holds it.
+        keep: gives what was made before from the same page (`livepages.exporters.publish`); all is made anew if None.
+
+    Returns:
+        a failure for each page whose forms could not be written.
+
+    Raises:
+        ProjectError: the HTML of a page is not in the site.
+    """
+    project = build.engine.project
+    if project.slim:
+        _minify(project.docs, site)
+    kept = {"keep": keep} if keep else {}
+    refused = publish(project, build.guide.course, build.ran, site, **kept)
+    return [Failure(error.page, error.line, 0, error.message) for error in refused]
+
+
+def _minify(docs: Path, site: Path) -> None:
+    for ending, minified in (("css", cssmin), ("js", partial(jsmin, keep_bang_comments=True))):
+        for source in docs.rglob(f"*.{ending}"):
+            file = site / source.relative_to(docs)
+            if file.is_file():  # it is not where the site leaves it out
+                text = minified(file.read_text(encoding="utf-8"))
+                file.unlink()  # a file that is cut and written again goes to the disk at once under ext4
+                file.write_text(text, encoding="utf-8")
+
+
+def finish_questions(build: Build, site: Path) -> None:
+    """Give search engines the questions of the pages in a site that Zensical built, and its search their wordings.
+
+    Raises:
+        ProjectError: the HTML of a page is not in the site, or its search index is not as Zensical writes it.
+    """
+    course = build.guide.course
+    asked: dict[str, Question] = {}
+    for place in map(course.place, build.pages):
+        file = site / place.html
+        try:
+            before = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ProjectError(f"{file}: {error.strerror}; the page was not built") from None
+        text, questions = take_questions(before)
+        if questions:
+            data = linked_data(questions, course.url and f"{course.url.rstrip('/')}/{place.url}")
+            script = f'<script type="application/ld+json">{data}</script>\n</head>'
+            file.write_text(text.replace("</head>", script, 1), encoding="utf-8")
+            asked |= {f"{place.url}#{question.id}": question for question in questions}
+    if asked:
+        _index(site / "search.json", asked)
+
+
+def _index(file: Path, asked: dict[str, Question]) -> None:
+    """Add the wordings of questions, by their addresses, to the texts that the search looks through."""
+    try:
+        index = json.loads(file.read_text(encoding="utf-8"))
+        for entry in index["items"]:
+            if question := asked.get(entry["location"]):
+                entry["text"] += "".join(f"<p>{html.escape(wording)}</p>" for wording in question.wordings)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ProjectError(f"{file}: the wordings of questions cannot be added for the search: {error!r}") from None
+    file.write_text(json.dumps(index, ensure_ascii=False), encoding="utf-8")

@@ -1,0 +1,18 @@
+"""Turns a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
+
+from livepages.rendering import status
+from livepages.rendering.blocks import anchors, failures_shown, missing, page_lines, slim, stamp, unmarked
+from livepages.rendering.links import LinkPreviewProcessor, NameLinks
+
+__all__ = [
+    "LinkPreviewProcessor",
+    "NameLinks",
+    "anchors",
+    "failures_shown",
+    "missing",
+    "page_lines",
+    "slim",
+    "stamp",
+    "status",
+    "unmarked",
+]

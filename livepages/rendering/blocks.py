@@ -1,0 +1,354 @@
+"""Turns a block and its outcome into what the page shows: Markdown for the source, HTML for what running it gave.
+
+The layout of source and result is markdown-exec's (`add_source`), and so are the words for it; not its execution.
+"""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+
+from livepages.execution import ERR, OUT, Failure, Outcome, Raised, Run, count, judge, truncated
+from livepages.records import Entry, RecordedOutcome, differ, entry, same_kind
+from livepages.source import Block, Page
+from livepages.worker import Runtime
+
+_RECORDED = " live-recorded"  # the class of a result that shows a record, not what the block gave now
+SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
+
+
+def page_lines(
+    page: Page, run: Run, runtime: Runtime, seen: Mapping[int, Sequence[RecordedOutcome]], stash: Callable[[str], str]
+) -> list[str]:
+    """The page's text with every Python fence replaced by its source and its result.
+
+    Args:
+        page: the page.
+        run: what running it gave.
+        runtime: what ran it.
+        seen: for each block that runs, by its index, what hosts saw of it.
+        stash: takes HTML, gives the text that stands for it in Markdown.
+    """
+    outcomes = run.by_block(page)
+    lines: list[str] = []
+    at = 0
+    found = anchors(page, run)
+    for block in page.blocks:
+        lines += page.shown[at : block.fence.start]
+        notes, at = _notes(page, block)
+        context = _Context(found[block.index], runtime, run, seen.get(block.index, ()), stash)
+        lines += _block_lines(block, outcomes.get(block.index), notes, context)
+    return [*lines, *page.shown[at:]]
+
+
+@dataclass(frozen=True)
+class _Context:
+    anchor: str
+    runtime: Runtime
+    run: Run
+    seen: Sequence[RecordedOutcome]
+    stash: Callable[[str], str]
+
+
+def anchors(page: Page, run: Run) -> dict[int, str]:
+    """For each block, by its index, what a link to it ends with: its own id, or its section and its place among those
+    shown there; for one of which nothing is shown, its section."""
+    outcomes = run.by_block(page)
+    places: Counter[str] = Counter()
+    found = {}
+    for block in page.blocks:
+        above = [section.anchor for section in page.sections if section.start < block.fence.start]
+        section = above[-1] if above else "start"
+        hidden = _hidden(block, outcomes.get(block.index))
+        places[section] += not hidden
+        found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
+    return found
+
+
+def _hidden(block: Block, outcome: Outcome | None) -> bool:
+    """Whether nothing of a block is shown."""
+    shown = outcome is None or outcome.pending or outcome.output or outcome.figures or judge(block, outcome)
+    return block.options.source == "none" and not shown
+
+
+def _notes(page: Page, block: Block) -> tuple[list[str], int]:
+    """The list that explains a block's ``# (1)!``, which the theme looks for right after the source; where it ends."""
+    inside = [line[len(block.fence.prefix) :] for line in page.text[block.fence.end :]]  # of the list, quote … it is in
+    blank = next((n for n, line in enumerate(inside) if line.strip()), 0)
+    if not re.search(r"#.*\(1\)", block.code) or not inside or not inside[blank].startswith("1. "):
+        return [], block.fence.end
+    length = next((n for n, line in enumerate(inside[blank:]) if not re.match(r"\d+\. | {4}|\s*$", line)), len(inside))
+    return inside[blank : blank + length], block.fence.end + blank + length
+
+
+def missing(page: Page, content: str) -> list[Failure]:
+    """The blocks that ought to be shown in a page's HTML and are not, or are only as the text of a fence."""
+    found = []
+    for block in page.blocks:
+        at = content.find(_marker(block))
+        if at < 0 and (block.options.source != "none" or not block.runs):
+            what = "keeps this block from being shown"
+        elif content.rfind("<code", 0, at) > content.rfind("</code>", 0, at):
+            what = "makes this block text, not code"
+        else:
+            continue
+        found.append(Failure(page.name, block.line, block.line, f"the Markdown around it {what}"))
+    return found
+
+
+def unmarked(content: str) -> str:
+    """A page's HTML without the marks by which `missing` knows blocks."""
+    return re.sub(r' data-live-block="\d+"', "", content)
+
+
+def slim(content: str) -> str:
+    """A page's HTML without what is most of it: code's marks of names, signs and blanks, which look like text, and the
+    explanations of a word but for the first one in a section."""
+    content = content.replace("<pre><span></span>", "<pre>")
+    content = re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
+    told: set[str] = set()
+
+    def keep(found: re.Match[str]) -> str:
+        if found["word"] is None:
+            told.clear()
+        elif found["means"] in told:
+            return found["word"]
+        else:
+            told.add(found["means"])
+        return found[0]
+
+    return re.sub(r'<h[12]\b|<abbr title="(?P<means>[^"]*)">(?P<word>.*?)</abbr>', keep, content)
+
+
+def _marker(block: Block) -> str:
+    return f'data-live-block="{block.index}"'
+
+
+def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], context: _Context) -> list[str]:
+    options = block.options
+    if _hidden(block, outcome):
+        return []
+    if outcome and outcome.pending and options.source == "none" and _is_silent(_nearest(context)):
+        return []
+    stash = context.stash
+    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.why, never=" live-off"))
+    if outcome and options.result == "markdown" and not judge(block, outcome):
+        shown = f"{outcome.stdout}\n\n{shown}"
+    if notes:
+        shown = "\n".join([*notes, "", shown])
+    if options.source != "none" or not block.runs:
+        from markdown_exec import add_source  # installed where sites are built
+
+        extra = {name: getattr(options, name) for name in ("title", "hl_lines", "linenums") if getattr(options, name)}
+        shown = add_source(
+            source=block.code.rstrip("\n"),
+            location="above" if options.source in ("block", "none") else options.source,
+            output=shown,
+            language="python",
+            tabs=("Source", "Result"),
+            **extra,
+        )
+    shown = stash(f'<div class="live-anchor" id="{html.escape(context.anchor)}"></div>') + "\n\n" + shown
+    prefix = block.fence.prefix
+    return [prefix + line if line or ">" in prefix else "" for line in ["", *shown.split("\n"), ""]]
+
+
+def _result(block: Block, outcome: Outcome, context: _Context) -> str:
+    options = block.options
+    if failure := judge(block, outcome):
+        return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
+    if outcome.pending:
+        return _pending(block, _nearest(context))
+    if outcome.stopped_by is not None:
+        return _not_run(block, outcome.skipped, where="Not run")
+    if outcome.skipped:
+        return _not_run(block, outcome.skipped, _newest(context.seen))
+    parts, shown = [], truncated(outcome)
+    if options.html:
+        parts.append(outcome.stdout)
+    elif options.result != "markdown":
+        parts += [_text(stream, text, block) for stream, text in shown.output if text.strip()]
+    if shown.raised:
+        parts.append(_raised(shown.raised))
+    alt = html.escape(options.alt)
+    parts += [
+        f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>'
+        for svg in _own_ids(block, shown)
+    ]
+    content = "".join(parts)
+    volatile = " data-live-volatile" if options.volatile else ""
+    silent = "" if content else " live-silent"
+    elsewhere = _other_hosts(block, outcome, context)
+    small = _small_print(outcome, context)
+    return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{elsewhere}{small}</div>'
+
+
+def _text(stream: str, text: str, block: Block) -> str:
+    text = text.rstrip("\n")
+    body = html.escape(text)
+    if stream != ERR and block.options.result != "text":
+        lexer = get_lexer_by_name(block.options.result, stripnl=False)
+        body = highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
+    return _folded("live-stderr" if stream == ERR else "live-stdout", body)
+
+
+def _folded(kind: str, body: str) -> str:
+    """Output as HTML; of a long one, what comes after its first lines opens on demand."""
+    lines = body.split("\n")
+    more = ""
+    if len(lines) > LONG:
+        rest = "\n".join(lines[SHOWN:])
+        summary = f"{len(lines) - SHOWN} more lines"
+        more = f'<details class="live-more"><summary>{summary}</summary><pre><code>{rest}</code></pre></details>'
+        body = "\n".join(lines[:SHOWN])
+    return f'<div class="highlight {kind}"><pre><code>{body}</code></pre>{more}</div>'
+
+
+def _raised(raised: Raised) -> str:
+    return _error(raised.type, raised.message) + (
+        f'<details class="live-traceback"><summary>Traceback</summary>'
+        f"<pre><code>{html.escape(raised.traceback)}</code></pre></details>"
+    )
+
+
+def _error(kind: str, message: str) -> str:
+    message = html.escape(message.strip())
+    return _folded("live-error", f"<strong>{html.escape(kind)}</strong>{': ' if message else ''}{message}")
+
+
+def _small_print(outcome: Outcome, context: _Context) -> str:
+    recorded = "; ".join(f"{_label(other)}, on {other.host.day}" for other in context.seen if other.entry.good)
+    ran_on = ", ".join(filter(None, [context.runtime.version_label, context.run.device]))
+    return (
+        '<details class="live-small" data-search-exclude><summary>details</summary><span>Took '
+        f"<span data-live-volatile>{_time(outcome.seconds)}</span>{_counts(outcome)}; {html.escape(ran_on)}. "
+        + (f"Last recorded: {html.escape(recorded)}. " if recorded else "")
+        + f'<a href="#{html.escape(context.anchor)}">Link to this block</a></span></details>'
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
+
+
+def _counts(ran: Outcome | Entry) -> str:
+    return "".join(f", {count(number, what)}" for what, number in ran.counts.items())
+
+
+def _label(seen: RecordedOutcome) -> str:
+    return f"{seen.device or seen.host.device}, {seen.host.release}"
+
+
+def _other_hosts(block: Block, outcome: Outcome, context: _Context) -> str:
+    """The outputs of other hosts, one open at a time: where they differ from this one, or where time is the point."""
+    options, here = block.options, entry(block, outcome)
+    if options.html or options.result == "markdown":
+        return ""
+    others = []
+    for other in context.seen:
+        if not other.entry.good or same_kind(other, context.run, context.runtime):
+            continue
+        differs = differ(here, other.entry, options.tolerance, noise_patterns=context.runtime.noise_patterns)
+        if differs or (options.volatile and other.entry.text):
+            label, body = html.escape(_label(other)), html.escape(other.entry.text)
+            host = f"{other.host.name}, {other.host.computer}, {other.host.day}"
+            cost = f"{_time(other.entry.seconds)}{_counts(other.entry)}; {host}"
+            others.append(
+                f'<details name="{html.escape(context.anchor)}"><summary>{label}</summary>'
+                f"<pre><code>{body}</code></pre><p>{html.escape(cost)}</p></details>"
+            )
+    return f'<div class="live-elsewhere" data-search-exclude>{"".join(others)}</div>' if others else ""
+
+
+def _newest(seen: Sequence[RecordedOutcome]) -> RecordedOutcome | None:
+    return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
+
+
+def _nearest(context: _Context) -> RecordedOutcome | None:
+    """The record of a block that its output here will most likely equal: of this release, on this kind of computer."""
+    runtime = context.runtime
+
+    def nearness(other: RecordedOutcome) -> tuple[bool, bool]:
+        return other.host.release == runtime.release, other.host.computer == runtime.computer
+
+    return max((other for other in context.seen if other.entry.good), key=nearness, default=None)
+
+
+def _recorded(block: Block, seen: RecordedOutcome | None) -> tuple[str, str]:
+    """The text of a record as HTML, after a sentence that introduces it; both empty if there is no text to show."""
+    if seen is None or block.options.html or block.options.result == "markdown":
+        return "", ""
+    entry = seen.entry
+    parts = [_text(stream, text, block) for stream, text in ((OUT, entry.stdout), (ERR, entry.stderr)) if text]
+    if entry.error:
+        kind, _, message = entry.error.partition(":")
+        parts.append(_error(kind, message))
+    said = f" This output was recorded on {_label(seen)}, on {seen.host.day}:" if parts else ""
+    return said, "".join(parts)
+
+
+def _is_silent(recorded: RecordedOutcome | None) -> bool:
+    """Whether there is a record and it holds no output."""
+    return recorded is not None and not recorded.entry.text and not recorded.entry.figures
+
+
+def _not_run(
+    block: Block, why: str, recorded: RecordedOutcome | None = None, where: str = "Not run here", never: str = ""
+) -> str:
+    """Why a block did not run, and the text of the newest record of it, if there is one."""
+    introduced, body = _recorded(block, recorded)
+    said = f"{where}: {why}{'.' if introduced else ''}{introduced}"
+    note = f'<p class="live-note">{html.escape(said)}</p>'
+    return f'<div class="live-result{never}{_RECORDED if body else ""}" {_marker(block)}>{note}{body}</div>'
+
+
+def _pending(block: Block, recorded: RecordedOutcome | None) -> str:
+    """The text of the nearest record of a block that has not run yet, if there is one, and what appears later."""
+    introduced, body = _recorded(block, recorded)
+    kind = _RECORDED if body else " live-silent" if _is_silent(recorded) else ""
+    later = " The figure appears when the page has run." if recorded and recorded.entry.figures else ""
+    said = html.escape(f"Running …{later}{introduced}")
+    note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">{said}</p>'
+    return f'<div class="live-result{kind}" {_marker(block)}>{note}{body}</div>'
+
+
+def _failure(failure: Failure) -> str:
+    detail = f"<pre><code>{html.escape(_visible(failure.detail))}</code></pre>" if failure.detail else ""
+    where = f"{failure.page}:{failure.line}"
+    return (
+        f'<div class="admonition failure live-failure"><p class="admonition-title">{html.escape(where)}</p>'
+        f"<p>{html.escape(_visible(failure.message))}</p>{detail}</div>"
+    )
+
+
+def failures_shown(failures: list[Failure]) -> str:
+    """Failures as HTML, for a page that cannot be shown otherwise."""
+    return f'<div class="live-result">{"".join(map(_failure, failures))}</div>'
+
+
+def _visible(text: str) -> str:
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda match: repr(match[0])[1:-1], text)
+
+
+def _own_ids(block: Block, outcome: Outcome) -> list[str]:
+    """The figures with ids that no other block of the page has."""
+    return [
+        re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.index}-{number}-", svg)
+        for number, svg in enumerate(outcome.figures)
+    ]
+
+
+def stamp(run: Run, versions: str) -> str:
+    """The line that says on what a page ran, as HTML."""
+    device = f" on {html.escape(run.device)}" if run.device else ""
+    text = f"Every output on this page was produced by the code above it, with {html.escape(versions)}{device}."
+    if run.pending:
+        text = (
+            f"This page is running, with {html.escape(versions)}. Until a block has run, its recorded output is shown."
+        )
+    return f'<p class="live-stamp" data-search-exclude>{text}</p>'

@@ -1,0 +1,158 @@
+"""The links of a page: from the names in its code to their reference, and what the theme makes of all others."""
+
+import html
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element
+
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+from markdown.util import AMP_SUBSTITUTE, HTML_PLACEHOLDER_RE
+
+from livepages.source import MARKDOWN, Inventory, Page, PageNames, Use
+
+_BLOCK = re.compile(r'(<div class="(?:language-\w+ )?highlight".*?<code>)(.*?)(</code>.*)', re.DOTALL)
+_PIECE = re.compile(r"<(?P<tag>\w+)[^>]*>|</\w+>|&#?\w+;|[^<&]+|&")
+_NOT_IN = ("a", "h1", "h2", "h3", "h4", "h5", "h6", "pre")
+
+
+class LinkPreviewProcessor(Treeprocessor):
+    """Has the theme show something where a reader points only where it helps.
+
+    That is what a link to another page leads to, and a word's explanation, except under a heading that is this word.
+    The theme can do so for all links and titles, but each takes time when a page arrives, which on a phone is long.
+    """
+
+    def __init__(self, md: Markdown, wanted: Callable[[], bool]) -> None:
+        """`wanted` says whether the theme is to do so; it is left alone otherwise."""
+        super().__init__(md)
+        self._wanted = wanted
+
+    def run(self, root: Element) -> None:
+        """Mark links, which must not have been resolved yet, and leave out what needs no hint."""
+        if not self._wanted():
+            return
+        sign = f"{AMP_SUBSTITUTE}para;"  # of a heading's link to itself
+        headings = {"".join(heading.itertext()).removesuffix(sign).casefold() for heading in root.iter("h2")}
+        for word in [*root.iter("abbr")]:
+            if "".join(word.itertext()).casefold() in headings:
+                word.tag, word.attrib = "span", {}
+        for link in root.iter("a"):
+            to = urlsplit(link.get("href", ""))
+            if link.get("class") == "headerlink" and "title" in link.attrib:
+                link.set("aria-label", link.attrib.pop("title"))
+            elif not to.scheme and to.path.endswith(MARKDOWN):
+                link.set("data-preview", "")
+
+
+class NameLinks(Treeprocessor):
+    """Links names once the page is a tree in which highlighted blocks are stashed HTML."""
+
+    def __init__(self, md: Markdown, shown: Callable[[], tuple[Page | None, Inventory]]) -> None:
+        """`shown` gives the page that is being converted, if it is one, and what has a reference."""
+        super().__init__(md)
+        self._shown = shown
+
+    def run(self, root: Element) -> None:
+        """Link the blocks, then the text."""
+        page, inventory = self._shown()
+        if not inventory.addresses:
+            return
+        names = PageNames(page, inventory)
+        blocks = [(block.code.rstrip("\n"), uses) for block, uses in names.blocks]
+        stash = self.md.htmlStash.rawHtmlBlocks
+        for number, item in enumerate(stash):
+            if isinstance(item, str) and (match := _BLOCK.fullmatch(item)):
+                code = html.unescape(re.sub("<[^>]*>", "", match[2])).rstrip("\n")
+                found = next((pair for pair in blocks if pair[0] == code), None)
+                if found:
+                    blocks.remove(found)
+                    stash[number] = match[1] + linked(match[2], found[1]) + match[3]
+        for element in _code(root):
+            place = HTML_PLACEHOLDER_RE.fullmatch(element.text or "")
+            shown = str(stash[int(place[1])] if place else element.text)
+            if uses := names.in_prose(html.unescape(shown)):
+                element.text = self.md.htmlStash.store(linked(shown, uses))
+
+
+def _code(element: Element) -> Iterator[Element]:
+    """The code in the text below an element, outside links and headings."""
+    for child in element:
+        if child.tag == "code":
+            yield child
+        elif child.tag not in _NOT_IN:
+            yield from _code(child)
+
+
+@dataclass(eq=False, slots=True)
+class _Tag:
+    opening: str
+    closing: str
+
+
+@dataclass(slots=True)
+class _Run:
+    """Text in the same elements from end to end."""
+
+    start: int  # in the text
+    html: str
+    tags: list[_Tag]  # those around it, the outermost first
+
+
+def linked(shown: str, uses: Iterable[Use]) -> str:
+    """Code as HTML, with a link around each use; its text, and how it is highlighted, stay what they are.
+
+    Args:
+        shown: the code as HTML: text in elements without gaps.
+        uses: the names in the text; those without an address, or not written in one piece, are left as they are.
+    """
+    uses = [use for use in uses if use.address and use.start < use.end]
+    if not uses:
+        return shown
+    runs = list(_runs(shown, sorted({edge for use in uses for edge in (use.start, use.end)})))
+    starts = [run.start for run in runs]
+    for use in uses:
+        inside = runs[bisect_left(starts, use.start) : bisect_left(starts, use.end)]
+        link = _Tag(
+            f'<a class="live-name" href="{html.escape(use.address)}">', "</a>"
+        )  # the theme's script wraps titles
+        # Outside the innermost elements, which give the text its color: the link itself has that of all code.
+        depth = min(max(len(inside[0].tags) - 1, 0), *(_shared(inside[0].tags, run.tags) for run in inside))
+        for run in inside:
+            run.tags = [*run.tags[:depth], link, *run.tags[depth:]]
+    out: list[str] = []
+    opened: list[_Tag] = []
+    for run in [*runs, _Run(0, "", [])]:
+        shared = _shared(opened, run.tags)
+        out += [tag.closing for tag in reversed(opened[shared:])] + [tag.opening for tag in run.tags[shared:]]
+        out.append(run.html)
+        opened = run.tags
+    return "".join(out)
+
+
+def _shared(some: list[_Tag], other: list[_Tag]) -> int:
+    """How many of the outermost elements are the same."""
+    return next(
+        (n for n, (a, b) in enumerate(zip(some, other, strict=False)) if a is not b), min(len(some), len(other))
+    )
+
+
+def _runs(shown: str, edges: list[int]) -> Iterator[_Run]:
+    """The text of HTML in pieces that no edge lies inside of."""
+    tags: list[_Tag] = []
+    at = 0
+    for piece in _PIECE.finditer(shown):
+        if piece["tag"]:
+            tags = [*tags, _Tag(piece[0], f"</{piece['tag']}>")]
+        elif piece[0].startswith("</"):
+            tags = tags[:-1]
+        else:
+            size = 1 if piece[0].startswith("&") else len(piece[0])
+            cuts = [edge - at for edge in edges[bisect_right(edges, at) : bisect_left(edges, at + size)]]
+            for start, end in pairwise([0, *cuts, len(piece[0])]):
+                yield _Run(at + start, piece[0][start:end], tags)
+            at += size

@@ -1,0 +1,55 @@
+"""Whether a block did what its page says: asked in the page's process, to stop there, and by whoever reports on it."""
+
+import ast
+import re
+
+from livepages.worker.protocol import Expected, Outcome, Raised
+
+
+def check_outcome(expected: Expected, outcome: Outcome) -> tuple[str, str] | None:
+    """What is wrong with an outcome, in a sentence, and what belongs to it; None if it is as the page says."""
+    raised = outcome.raised
+    if outcome.skipped or outcome.pending:
+        return None
+    if outcome.fault:
+        return outcome.fault, outcome.stdout[-2000:]
+    if expected.raises:
+        if raised is None:
+            return f"should raise {expected.raises}, but raised nothing", ""
+        if expected.raises not in raised.bases:
+            return f"should raise {expected.raises}, but raised {raised.type}", raised.traceback
+        if not re.search(expected.match, raised.message):
+            return f"the message of {raised.type} does not match {expected.match!r}", raised.traceback
+    elif raised is not None:
+        return f"raised {_summary(raised)}", raised.traceback
+    if outcome.figures and not expected.figures:
+        return 'a figure needs alt="…" on the fence: what it shows, in words', ""
+    if expected.figures and not outcome.figures:
+        return "alt describes a figure, but the block leaves none open", ""
+    if expected.output is not None:
+        wanted, got = expected.output, outcome.stdout
+        if expected.ignore_whitespace:
+            wanted, got = re.sub(r"\s+", "", wanted), re.sub(r"\s+", "", got)
+        if wanted != got:
+            return "the output is not the expected one", f"expected:\n{wanted}\ngot:\n{got}"
+    return None
+
+
+def _summary(raised: Raised) -> str:
+    first = raised.message.strip().splitlines()[0] if raised.message.strip() else ""
+    return f"{raised.type}: {first}" if first else raised.type
+
+
+def assigned_names(code: str) -> set[str]:
+    """The names that code may bind at its top level, none where it does not parse."""
+    try:
+        nodes = [*ast.walk(ast.parse(code))]
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    return names

@@ -1,0 +1,93 @@
+"""What a page may ask about its surroundings, and the answers, which anyone can find again later.
+
+A question is a line of text: its kind, a blank, and what it is about. Paths below the root of the project are relative
+to it, so that the answers are the same wherever the project lies.
+
+    root                the folder in which the project lies
+    content PATH        what a file holds, or the names in a folder
+    folder PATH         whether there is a folder
+    variable NAME       an environment variable
+    module NAME         whether a module is installed
+    distribution NAME   the version of an installed distribution; of all of them if no name is given
+"""
+
+import contextlib
+import hashlib
+import os
+import sys
+import sysconfig
+from functools import cache
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from livepages.worker.runtime import installed
+
+LARGE = 1 << 24  # bytes of a file that is known by its size and time instead of its content
+ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+# Asked for here, once: sysconfig imports a module of its own for the answer, which an audit hook must not do.
+_PYTHON = frozenset(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages", ".egg-info", ".dist-info"))
+
+
+def is_local(file: str, root: str) -> bool:
+    """Whether a file is the project's: below its root, and of neither Python, its packages, nor this engine."""
+    return file.startswith(root + os.sep) and not is_installed(file, root)
+
+
+def is_installed(file: str, root: str) -> bool:
+    """Whether a file belongs to Python, to an installed package or to this engine: their versions say what it holds."""
+    return file.startswith(_installed(root)) or any(part in file for part in _PACKAGES)
+
+
+@cache
+def _installed(root: str) -> tuple[str, ...]:
+    folders = {ENGINE, *_PYTHON}
+    # The project may lie below the folder that Python is installed in, as in /usr or in its own environment.
+    prefixes = {path for path in (sys.prefix, sys.base_prefix) if not root.startswith(os.path.realpath(path) + os.sep)}
+    return tuple({os.path.realpath(path) + os.sep for path in folders | prefixes})
+
+
+def content(file: Path) -> str | None:
+    """A hash of what a file holds, or of the names in a folder; None if it is not there."""
+    try:
+        if file.is_dir():
+            held = "\0".join(sorted(os.listdir(file))).encode()
+        elif (found := file.stat()).st_size > LARGE:
+            held = f"{found.st_size} {found.st_mtime_ns}".encode()
+        else:
+            held = file.read_bytes()
+        return hashlib.sha256(held).hexdigest()
+    except (OSError, ValueError):
+        return None
+
+
+def _distributions() -> list[str]:
+    """The names and versions of all installed distributions, as folders have them: to read each takes long."""
+    found: set[str] = set()
+    for entry in sys.path:
+        with contextlib.suppress(OSError):
+            found.update(name for name in os.listdir(entry or ".") if name.endswith((".dist-info", ".egg-info")))
+    return sorted(found)
+
+
+def probe(question: str, root: str) -> str | None:
+    """The answer to a question, asked for the project in the folder `root`."""
+    kind, _, subject = question.partition(" ")
+    match kind:
+        case "root":
+            return root
+        case "content":
+            return content(Path(root, subject))
+        case "folder":
+            return "there" if Path(root, subject).is_dir() else None
+        case "variable":  # what it holds may be a secret
+            value = os.environ.get(subject)
+            return None if value is None else hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()
+        case "module":
+            path = [entry for entry in sys.path if entry and not is_local(os.path.realpath(entry) + os.sep, root)]
+            return "there" if PathFinder.find_spec(subject, path) else None
+        case "distribution" if subject:
+            return installed(subject) or None
+        case "distribution":
+            return hashlib.sha256("\n".join(_distributions()).encode()).hexdigest()
+    raise ValueError(f"{question!r} is not a question")

@@ -1,0 +1,44 @@
+"""Where files lie on this machine, which is nobody's business: the names of files in warnings, without it."""
+
+import os
+import re
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Callable
+
+_ANYWHERE = re.compile(r"(?<![\w/:.…])/([\w.+@~-]+)(?:/[\w.+@~-]+)*/([\w.+@~-]+)")
+_EVERYWHERE = ("dev", "proc", "sys")  # what they hold, they hold on every machine
+
+
+def scrub_paths(root: str, run: str) -> Callable[[str], str]:
+    """What names the files of a text as they are named on any machine.
+
+    Files of packages are shown below ``/site-packages``, those of Python in ``/python``, those of the project below
+    its root, and those of the page below its folder; of others the last part of their name is left.
+
+    Args:
+        root: of the project.
+        run: the folder of the page's run.
+    """
+    packages = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    packages |= {path for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
+    known = {f"{os.path.join(run, part)}{os.sep}": "" for part in ("work", "script", "")}
+    known |= {root + os.sep: "", tempfile.gettempdir() + os.sep: "/tmp/"}
+    known |= {sysconfig.get_path(name) + os.sep: "/python/" for name in ("stdlib", "platstdlib")}
+    known |= {path + os.sep: "/site-packages/" for path in packages}
+    known |= {os.path.realpath(path) + os.sep: to for path, to in known.items()}
+    known.pop(os.sep, None)
+    named = re.compile("|".join(f"(?<![\\w.]){re.escape(path)}" for path in sorted(known, key=len, reverse=True)))
+    try:
+        here = {*os.listdir(os.sep)} - {*_EVERYWHERE}
+    except OSError:
+        here = set()
+
+    def last(found: re.Match[str]) -> str:
+        return f"/…/{found[2]}" if found[1] in here else found[0]
+
+    def without(text: str) -> str:
+        return _ANYWHERE.sub(last, named.sub(lambda found: known[found[0]], text)) if "/" in text else text
+
+    return without

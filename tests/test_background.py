@@ -1,0 +1,211 @@
+"""Runs that take longer than one build: shown as far as they are, run once, dropped when the page is another."""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from livepages.course import read_course
+from livepages.execution import BackgroundRuns, Engine, Run, Runner, failures
+from livepages.execution.processes import Server
+from livepages.integrations.build import Build
+from livepages.source import Page
+from livepages.worker import Runtime
+from tests.conftest import HANG, Gate, Site
+
+
+class Builds:
+    """What successive builds ask of one `BackgroundRuns`."""
+
+    def __init__(self, site: Site) -> None:
+        self._attempts = BackgroundRuns(site.engine)
+        self.started: list[str] = []
+        self.done: list[str] = []
+        self.whole = threading.Event()
+        self.told: list[str] = []
+
+    def run(self, *pages: Page, timeout: float | None = None) -> Run:
+        """A build in which these pages are stale; the run of the first."""
+        runs = self._attempts.run(
+            pages,
+            lambda new: self.started.extend(page.name for page in new),
+            lambda page, run: self.done.append(page.name),
+            timeout,
+            self._whole,
+        )
+        assert runs.keys() == {page.path for page in pages}
+        return runs[pages[0].path] if pages else Run(())
+
+    def _whole(self, path: Path) -> None:
+        self.told.append(path.name)
+        self.whole.set()
+
+
+@pytest.fixture
+def builds(site: Site) -> Builds:
+    return Builds(site)
+
+
+@pytest.fixture
+def gate(site: Site) -> Gate:
+    return Gate(site)
+
+
+def test_without_limit_to_patience_every_page_is_whole(site: Site, builds: Builds) -> None:
+    page = site.page("print('a')", "print('b')")
+    assert builds.run(page).outcomes[1].stdout == "b\n"
+    assert builds.started == builds.done == [page.name] and not builds.whole.is_set()
+    assert page.path in site.engine.kept([page])
+
+
+def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, builds: Builds, gate: Gate) -> None:
+    page = site.page("print('a')", gate.wait, "print('b')")
+    quick = site.page("print('quick')", name="quick")
+    assert builds.run(page, timeout=0).pending
+    # Another page's edit in the meantime neither waits for it nor runs it again.
+    assert builds.run(quick, page).outcomes[0].stdout == "quick\n"
+    assert builds.run(page, timeout=0).pending and builds.done == [quick.name]
+    gate.open()
+    assert builds.whole.wait(HANG)
+    run = builds.run(page, timeout=0)
+    assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
+    assert builds.started == [page.name, quick.name] and builds.done == [quick.name, page.name]
+    assert builds.told == [page.path.name]  # once, although three builds have shown it in part
+    assert page.path in site.engine.kept([page])
+
+
+def test_a_run_of_an_earlier_text_is_dropped(site: Site, builds: Builds, gate: Gate) -> None:
+    assert builds.run(site.page(gate.wait, "print('old')"), timeout=0).pending
+    run = builds.run(site.page("print('new')"))
+    assert run.outcomes[0].stdout == "new\n"
+    gate.open()
+    builds.run()
+    assert builds.done == ["docs/page.md"] and not builds.whole.is_set()
+
+
+def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines(
+    site: Site, builds: Builds, gate: Gate
+) -> None:
+    blocks = (gate.wait, "import os\nos._exit(3)", "x = 1")
+    builds.run(site.page(*blocks), timeout=0)
+    page = site.page(*blocks, head="A word.\n\n")
+    builds.run(page, timeout=0)
+    gate.open()
+    assert builds.whole.wait(HANG)
+    run = builds.run(page)
+    (failure,) = failures(page, run)
+    assert f"the block on line {failure.block} failed" == run.outcomes[2].skipped
+    assert builds.started == [page.name]
+
+
+def _save(site: Site, page: Page) -> None:
+    os.utime(page.path)
+
+
+def _change_module(site: Site, page: Page) -> None:
+    site.write("snippets/helper.py", "x = 2\n")
+
+
+def _change_data(site: Site, page: Page) -> None:
+    site.write("data.txt", "new")
+
+
+@pytest.mark.parametrize(("change", "again"), [(None, 1), (_save, 2), (_change_module, 2), (_change_data, 2)])
+def test_a_page_that_failed_runs_again_when_it_is_saved_or_what_it_used_changes(
+    site: Site, builds: Builds, change: Callable[[Site, Page], None] | None, again: int
+) -> None:
+    site.write("snippets/helper.py", "x = 1\n")
+    data = site.write("data.txt", "old")
+    for file in (site.root / "snippets/helper.py", data):
+        os.utime(file, (0, 0))
+    page = site.page(f"import helper\nopen({str(data)!r}).read()\n1 / 0")
+    other = site.page("print('other')", name="other")
+    builds.run(page)
+    if change:
+        change(site, page)
+    run = builds.run(page, other)
+    assert run.outcomes[0].raised and builds.started.count(page.name) == builds.done.count(page.name) == again
+
+
+def test_a_change_of_module_or_of_time_limit_restarts_what_is_under_way(site: Site, builds: Builds) -> None:
+    endless = "while True: pass"
+    builds.run(site.page(endless), timeout=0)
+    page = site.page(f'timeout="30"\n{endless}')
+    builds.run(page, timeout=0)
+    assert len(builds.started) == 2
+    site.write("snippets/helper.py", "x = 2\n")
+    builds.run(page, timeout=0)
+    builds.run(page, timeout=0)
+    assert len(builds.started) == 3
+    builds.run()
+
+
+def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
+    site: Site, builds: Builds, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = site.page(gate.wait)
+    with monkeypatch.context() as patch:
+        patch.setattr("livepages.execution.runner._collect", lambda *_: 1 / 0)
+        builds.run(page, timeout=0)
+        gate.open()
+        assert builds.whole.wait(HANG)
+        with pytest.raises(ZeroDivisionError):
+            builds.run(page)
+    assert not builds.run(page).pending and len(builds.started) == 2
+
+
+def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_processors(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    whole = threading.Event()
+
+    def serve(runtime: Runtime) -> Server:
+        order.append("a process that pages are forked from")
+        return Server(runtime)
+
+    monkeypatch.setattr("livepages.execution.runner.Server", serve)
+    for number in range((os.cpu_count() or 1) + 1):
+        site.page("x = 1", name=f"page-{number}")
+    runner = Runner()
+    build = Build(Engine(site.project, runner))
+    build.begin(
+        read_course(site.project),
+        lambda pages: order.append(f"{len(pages)} to run"),
+        lambda page, run: None,
+        timeout=HANG,
+        whole=lambda path: whole.set(),
+    )
+    order.append("over")
+    build.over()
+    assert whole.wait(HANG)
+    runner.close()
+    assert order == [f"{(os.cpu_count() or 1) + 1} to run", "over", "a process that pages are forked from"]
+
+
+def test_what_pages_are_forked_from_starts_while_they_are_read_if_the_one_edited_last_has_to_run(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    pages = [site.page(f"x = {number}", name=f"page-{number}") for number in range(3)]
+    engine = site.engine
+    engine.run(pages)
+    monkeypatch.setattr(engine, "prepare", lambda: order.append("start"))
+    read = engine.read
+
+    def noted(paths: Iterable[Path]) -> object:
+        given = list(paths)
+        order.append(" ".join(path.stem for path in given))
+        return read(given)
+
+    monkeypatch.setattr(engine, "read", noted)
+    for changed in (None, pages[1].path):
+        if changed:
+            changed.write_text(changed.read_text().replace("x = 1", "x = 4"))
+        for at, page in enumerate(pages):
+            os.utime(page.path, (at, at) if page.path != changed else (9, 9))
+        Build(engine).begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    every = "page-0 page-1 page-2"
+    assert order == ["page-2", every, "page-1", "start", every]
