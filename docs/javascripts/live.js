@@ -51,21 +51,31 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 
-// A button runs a block on the reader's own machine. What that takes comes with the first click.
+// Two buttons run a block on the reader's own machine and edit it. What that takes comes with the first click.
 const offer = () => {
   let number = 0;
   for (const code of document.querySelectorAll(".live-anchor + .highlight")) {
     let part = code;
     while ((part = part.nextElementSibling) && !part.matches(".live-anchor, .live-result"));
     if (!part?.matches(".live-result:not(.live-off)") || part.querySelector(".live-run")) continue;
-    const button = Object.assign(document.createElement("button"), { type: "button", className: "live-run", textContent: "Run" });
-    button.ariaLabel = `Run block ${(number += 1)}`;
-    part.append(button);
+    number += 1;
+    const place = Object.assign(document.createElement("span"), { className: "live-acts" });
+    for (const act of ["Run", "Edit"]) {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: act });
+      button.className = `live-${act.toLowerCase()}`;
+      button.ariaLabel = `${act} block ${number}`;
+      place.append(button);
+    }
+    part.append(place);
+    code.classList.add("live-editable");
   }
 };
-document.addEventListener("click", ({ target }) => {
-  const asked = target.closest(".live-run, .live-here");
-  if (asked) import(new URL("run/page.js", own)).then(({ clicked }) => clicked(asked));
+// A click into the code edits it there. A finger scrolls, a drag selects, and a name leads to its reference.
+const into = ({ target, pointerType }) =>
+  pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable pre > code");
+document.addEventListener("click", (event) => {
+  const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
+  if (asked) import(new URL("run/page.js", own)).then(({ clicked }) => clicked(asked, event));
 });
 
 const arrived = () => {

@@ -79,29 +79,34 @@ class KernelBridge:
         self._began, self._counted = 0.0, runtime.counts()
         self._last: dict[str, Any] = {}
         self._entries: dict[str, dict[str, Any]] = {}
-        self._name, self._start, self._lines = "", 0, [""]
+        self._name = ""
+        self._files: dict[str, tuple[str, int]] = {}
         self._cache, shell.compile.cache = shell.compile.cache, self._named
-        shell.ast_transformers.append(self)
         shell.events.register("pre_run_cell", self._begins)
         shell.events.register("post_run_cell", self._ends)
 
-    def at(self, name: str, start: int) -> None:
-        """Let the next cell be code of the page's program: of this file, from this line on."""
-        self._name, self._start = name, start
+    def at(self, name: str, script: str, start: int) -> None:
+        """Let the next cell be a file of this name, with lines of its own; in the script it begins at `start`."""
+        self._name = name
+        self._files[name] = script, start
 
     def _named(self, code: str, number: int = 0, raw_code: str | None = None) -> Any:
-        """In the place of IPython's: the name of a cell's file, whose lines tracebacks and warnings show."""
-        if not self._start:
+        """Replace IPython's name for a cell's file, whose lines tracebacks and warnings show."""
+        if not self._name:
             return self._cache(code, number, raw_code)
         lines = [f"{line}\n" for line in code.split("\n")]
-        self._lines += ["\n"] * (self._start - 1 + len(lines) - len(self._lines))
-        self._lines[self._start - 1 : self._start - 1 + len(lines)] = lines
-        linecache.cache[self._name] = (sum(map(len, self._lines)), None, self._lines, self._name)
+        linecache.cache[self._name] = (len(code), None, lines, self._name)
         return self._name
 
-    def visit(self, tree: ast.AST) -> ast.AST:
-        """As IPython asks of what may change a cell: move its lines to where they are in the page's program."""
-        return ast.increment_lineno(tree, self._start - 1) if self._start else tree
+    def _in_script(self, text: str) -> str:
+        """Return a text with the files and lines of cells as those of the script, which is what pages publish."""
+
+        def place(found: re.Match[str]) -> str:
+            script, start = self._files[found[1]]
+            return script + (f"{found[2]}{start - 1 + int(found[3])}" if found[3] else "")
+
+        names = "|".join(map(re.escape, self._files))
+        return re.sub(rf"\b({names})(?:(:|\"?, line )(\d+))?", place, text) if names else text
 
     def _begins(self, info: Any) -> None:
         builtins.input = _line  # for each cell, the kernel puts its own there, which asks a person
@@ -109,7 +114,7 @@ class KernelBridge:
 
     def _ends(self, result: Any) -> None:
         self._runtime.flush()
-        self._start = 0
+        self._name = ""
         counts = {what: number - self._counted[what] for what, number in self._runtime.counts().items()}
         error = result.error_before_exec or result.error_in_exec
         self._last = {"seconds": time.perf_counter() - self._began, "counts": counts, "raised": ""}
@@ -121,7 +126,7 @@ class KernelBridge:
             self._last |= {
                 "raised": self._runtime.public_name(kind.__module__, kind.__qualname__),
                 "names": names,
-                "message": _escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", _message(error))),
+                "message": _escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", self._in_script(_message(error)))),
             }
 
     def prepared(self) -> None:
@@ -162,7 +167,7 @@ class KernelBridge:
         asked = json.loads(given)
         cell, published = asked["cell"], asked["published"]
         raised, message = self._last.get("raised", ""), self._last.get("message", "")
-        stdout, stderr = self._shortened(_shown(asked["stdout"]), _shown(asked["stderr"]))
+        stdout, stderr = self._shortened(*(_shown(self._in_script(asked[name])) for name in ("stdout", "stderr")))
         error = f"{raised}: {self._sizes.head(message, self._sizes.MESSAGE)}" if raised else ""
         skipped = stdout.startswith(NOT_RUN)
         must, match = cell.get("raises", ""), cell.get("match", "")

@@ -329,6 +329,7 @@ def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable
     typed(page, 2, "1 / 0")
     expect(yours(page, 2).locator(".live-error")).to_have_text("ZeroDivisionError: division by zero")
     page.get_by_role("button", name="Put back the original of block 2").click()
+    expect(yours(page, 2)).to_have_count(0)
     page.get_by_role("button", name="Run block 2").click()
     expect(yours(page, 2)).to_contain_text("Equal to the published output.")
 
@@ -341,7 +342,7 @@ def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable
     expect(yours(page, 5)).to_contain_text("Equal to the published output.")
 
     run(page, 1)  # what is run again changes what comes after it
-    expect(yours(page, 1).locator(".live-stderr")).to_contain_text("light.py:7: UserWarning: be warned")
+    expect(yours(page, 1).locator(".live-stderr")).to_contain_text("block-1.py:7: UserWarning: be warned")
     expect(yours(page, 1)).to_contain_text("Equal to the published output.")
     typed(page, 1, "import jax, jax.numpy as jnp\nx = jnp.ones(2)")
     expect(yours(page, 1)).to_contain_text("Edited.")
@@ -359,6 +360,64 @@ def test_a_block_runs_after_all_before_it_is_edited_and_put_back(open_: Callable
     expect(page.get_by_role("region", name="Run it here")).to_contain_text("Run starts a new one")
     typed(page, 2, "print('kept' in globals(), 'x' in globals())")
     expect(yours(page, 2).locator(".live-stdout")).to_have_text("False True")
+
+
+def test_errors_and_warnings_name_the_line_that_is_seen(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    run(page, 2)
+    expect(yours(page, 2)).to_contain_text("Equal to the published output.")
+    typed(page, 2, "import warnings\n\nwarnings.warn('careful')\n\ndef f(x):\n    return x / 0\n\nf(1)")
+    expect(yours(page, 2).locator(".live-stderr")).to_contain_text("block-2.py:3: UserWarning: careful")
+    expect(yours(page, 2).locator(".live-traceback")).to_contain_text(re.compile(r"block-2.py:6.*in f\("))
+    typed(page, 2, "x = 1\ny = = 2")
+    expect(yours(page, 2).locator(".live-error")).to_contain_text("(block-2.py, line 2)")
+    page.get_by_role("button", name="Run block 1", exact=True).click()
+    expect(yours(page, 1)).to_contain_text("Equal to the published output.")  # which names a line of the script
+
+
+@pytest.mark.parametrize("view", [WIDE, PHONE], ids=str)
+def test_what_runs_and_edits_a_block_is_seen_before_it_is_pointed_at(open_: Callable[..., Visit], view: View) -> None:
+    page = open_(view=view).page
+    for act in ("Run", "Edit"):
+        button = page.get_by_role("button", name=f"{act} block 2", exact=True)
+        assert button.evaluate("button => button.checkVisibility({ opacityProperty: true })")
+    button.click()
+    expect(code(page, 2)).to_be_focused()
+    expect(page.get_by_role("region", name="Run it here")).not_to_contain_text("kernel")
+
+
+def test_a_click_into_the_code_edits_it_there(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    shown = page.locator(".live-editable pre > code").first
+    shown.get_by_text("be warned").click()
+    expect(code(page, 1)).to_be_focused()
+    page.keyboard.type("!")
+    expect(code(page, 1)).to_have_value(re.compile(r'warn\("[be warned]*![be warned]*"\)'))
+    page.locator(".live-editable pre > code").nth(1).dblclick()
+    expect(code(page, 2)).to_be_focused()
+
+
+def test_a_compiled_loop_is_ended_by_a_restart(open_: Callable[..., Visit], served: Served) -> None:
+    page = open_().page
+    bar = page.get_by_role("region", name="Run it here")
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("Equal")
+    before = len(children(served.jupyter))
+    typed(
+        page,
+        1,
+        "print('on', flush=True)\nimport jax\njax.lax.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 1000, 0)",
+    )
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("on")
+    bar.get_by_role("button", name="Stop").click()
+    expect(bar).to_contain_text("This does not stop", timeout=5000)
+    expect(bar.get_by_role("button", name="Restart")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(yours(page, 1)).to_contain_text("Stopped: The kernel has ended.")
+    expect(page.get_by_text("Running …")).to_have_count(0)
+    until(lambda: len(children(served.jupyter)) < before)
+    typed(page, 1, "print('anew')")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
 
 
 @pytest.mark.slow
@@ -490,6 +549,7 @@ def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("on")
     os.kill(served.jupyter, signal.SIGKILL)
     expect(page.get_by_role("region", name="Run it here")).to_contain_text("connection to the Jupyter server is lost")
+    expect(yours(page, 1)).to_contain_text("Stopped: The connection")
     typed(page, 1, "print('anew')")
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
 

@@ -1,5 +1,7 @@
 // A kernel of a Jupyter server: its REST interface, and its messages as https://jupyter-client.readthedocs.io has them.
 
+const PATIENCE = 60_000; // milliseconds that a server may take to answer
+
 export class Lost extends Error {}
 
 export class Kernel {
@@ -23,6 +25,7 @@ export class Kernel {
     await new Promise((open, fail) => {
       kernel.#socket.onopen = open;
       kernel.#socket.onclose = () => fail(new Lost(`The Jupyter server at ${address} refused the connection.`));
+      setTimeout(() => fail(new Lost(`The Jupyter server at ${address} does not answer.`)), PATIENCE);
     });
     kernel.#socket.onmessage = ({ data }) => typeof data === "string" && kernel.#take(JSON.parse(data));
     kernel.#socket.onclose = () => kernel.#lose("The connection to the Jupyter server is lost. Run starts anew.");
@@ -57,7 +60,8 @@ export class Kernel {
   }
 
   async #ask(path, method, body, keepalive = false) {
-    const options = { method, body, keepalive, headers: this.#header, cache: "no-store", referrerPolicy: "no-referrer" };
+    const signal = AbortSignal.timeout(PATIENCE);
+    const options = { method, body, keepalive, signal, headers: this.#header, cache: "no-store", referrerPolicy: "no-referrer" };
     const answer = await fetch(this.#address + path, options).catch(() => {
       throw new Lost(`Nothing answers at ${this.#address}, or it does not let this site in.`);
     });

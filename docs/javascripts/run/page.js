@@ -5,9 +5,11 @@ import { edit } from "./editor.js";
 import { next, examination, solved, stub } from "./exercises.js";
 import { Kernel, Lost } from "./kernel.js";
 import { Output, element } from "./output.js";
+import { Result } from "./result.js";
 
 const root = new URL("../../", import.meta.url);
 const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
+const STOPS = 4000; // milliseconds in which what can be interrupted ends
 
 // A text of the site.
 const text = async (address) => {
@@ -18,19 +20,34 @@ const text = async (address) => {
 
 let here; // the page that is shown, once something was run on it
 
-// What a click on a Run button does, or one on "run it here".
-export const clicked = async (target) => {
+// What a click on Run or Edit does, one into the code of a block, or one on "run it here".
+export const clicked = async (target, event) => {
   here ??= new Page();
   const page = here;
   const at = target.closest(".live-result") ?? target;
   try {
+    const place = target.matches("code") ? placeOf(target, event) : undefined;
     await page.ready;
+    const block = page.blocks.find(({ result, shown }) => result === at || shown.contains(target));
     if (target.matches(".live-here")) await page.runAll(at);
-    else await page.block(at)?.open();
+    else if (target.matches(".live-run")) await block?.open();
+    else block?.focus(place);
   } catch (error) {
     page.say(error.message);
     here = undefined; // the next click reads the page anew
   }
+};
+
+// The line and column of the code that a click points at, both from 0.
+const placeOf = (code, { clientX, clientY }) => {
+  const position = document.caretPositionFromPoint?.(clientX, clientY);
+  const found = position ? { startContainer: position.offsetNode, startOffset: position.offset } : document.caretRangeFromPoint?.(clientX, clientY);
+  if (!found || !code.contains(found.startContainer)) return undefined;
+  const before = document.createRange();
+  before.setStart(code, 0);
+  before.setEnd(found.startContainer, found.startOffset);
+  const lines = before.toString().split("\n");
+  return { line: lines.length - 1, column: lines.at(-1).length };
 };
 
 document$.subscribe(() => {
@@ -71,10 +88,6 @@ class Page {
     this.#showBar();
   }
 
-  block(result) {
-    return this.cells.find((cell) => cell.block?.result === result)?.block;
-  }
-
   get blocks() {
     return this.cells.map((cell) => cell.block).filter(Boolean);
   }
@@ -93,15 +106,13 @@ class Page {
     const goes = () => turn === this.#turn;
     this.#queue = this.#queue.then(async () => {
       if (!goes()) return;
-      this.#bar.dataset.busy = "";
       try {
         if (await this.#connect(at, () => this.enqueue(at, act))) await act(goes);
       } catch (error) {
         if (!(error instanceof Off || error instanceof Lost)) console.error(error);
         if (goes()) this.say(error.message);
-        if (error instanceof Lost && !this.#kernel?.lives) this.#forget();
+        if (goes() && error instanceof Lost && !this.#kernel?.lives) this.#forget();
       }
-      delete this.#bar.dataset.busy;
     });
     return this.#queue;
   }
@@ -109,12 +120,13 @@ class Page {
   async #connect(at, again) {
     if (this.#kernel?.lives) return true;
     this.#forget();
+    const turn = this.#turn;
     this.say("Starting a kernel …");
     const access = await known();
     let why = "";
     if (access)
       try {
-        return await this.#prepare(await Kernel.start(access));
+        return await this.#prepare(await Kernel.start(access), turn);
       } catch (error) {
         if (!(error instanceof Lost) || document.querySelector("meta[name=live-kernels]")) throw error;
         why = `${error.message} `;
@@ -124,8 +136,7 @@ class Page {
     document.querySelector(".live-panel")?.remove();
     const place = panel(this.about.install, async (kernel) => {
       try {
-        await this.#prepare(kernel);
-        again();
+        if (await this.#prepare(kernel)) again();
       } catch (error) {
         this.say(error.message);
       }
@@ -135,11 +146,16 @@ class Page {
     return false;
   }
 
-  async #prepare(kernel) {
+  // Make a kernel that of the page, unless the page was stopped while it started.
+  async #prepare(kernel, turn = this.#turn) {
     const reply = await kernel.execute(await (this.beside ??= text(new URL("live-kernel.py", root))), { silent: true });
     if (reply.status !== "ok") {
       kernel.end();
       throw new Off(`The Python of this server cannot run the page (${reply.ename}: ${reply.evalue}). Start the server with the page's own command.`);
+    }
+    if (turn !== this.#turn) {
+      kernel.end();
+      return false;
     }
     this.#kernel = kernel;
     this.say(`Connected to ${kernel.address}.`);
@@ -177,25 +193,32 @@ class Page {
       for (const other of [...this.#ran.keys()]) if (other > index) this.#ran.delete(other);
     this.#ran.delete(index);
     const kernel = this.#kernel;
-    const output = block && shown ? block.begins() : new Output(element("div"), cell.published.words);
+    let result = block && shown ? block.begin() : undefined;
+    const output = result ? result.begin() : new Output(element("div"), cell.published.words);
     output.values = cell.edited;
-    if (live.fresh) await this.#ask("alone()");
-    if (live.start) await this.#ask(`at(${JSON.stringify(this.about.script)}, ${live.start})`);
-    const reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
-    const told = live.key && (await this.#told(cell, output));
-    if (live.fresh) await this.#ask("together()");
-    if (index === 0) await this.#ask("prepared()");
+    let reply, told;
+    try {
+      if (live.fresh) await this.#ask("alone()");
+      if (live.start) await this.#ask(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
+      reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
+      told = live.key && (await this.#told(cell, output));
+      if (live.fresh) await this.#ask("together()");
+      if (index === 0) await this.#ask("prepared()");
+    } catch (error) {
+      result?.end(`Stopped: ${error.message}`);
+      throw error;
+    }
     const failed = reply.status !== "ok" && !told?.as_said;
     if (!failed) this.#ran.set(index, code);
     if (block && (shown || failed)) {
-      if (!shown) block.begins(output);
-      block.ends(told, this.#editedBefore(cell));
+      if (!shown) (result = block.begin()).begin(output);
+      result.end(...said(cell, told, this.#editedBefore(cell)));
     }
     cell.told = told;
     if (failed && !shown) {
       const place = block ? "a block above" : "the preparation of the page";
       this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : `Stopped: ${place} raised ${reply.ename}.`);
-      block?.yours.scrollIntoView({ block: "nearest" });
+      result?.element.scrollIntoView({ block: "nearest" });
     } else if (shown) this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : this.#state());
     return !failed;
   }
@@ -240,7 +263,7 @@ class Page {
         if (!goes()) return this.say("Stopped.");
         this.say(`Running block ${number + 1} of ${this.cells.length} …`);
         if (!(await this.#run(cell, true)) && !cell.live.fresh) {
-          cell.block?.yours.scrollIntoView({ block: "nearest" });
+          cell.block?.yours?.element.scrollIntoView({ block: "nearest" });
           return this.say(`Stopped after ${number + 1} of ${this.cells.length}: a block failed.`);
         }
       }
@@ -273,13 +296,20 @@ class Page {
 
   // --- what ends it ---
 
-  stop() {
-    this.#turn += 1;
-    return this.#kernel?.interrupt().catch((error) => this.say(error.message));
+  async stop() {
+    const turn = (this.#turn += 1);
+    const ended = this.#queue.then(() => true);
+    this.say("Stopping …");
+    this.#kernel?.interrupt().catch(() => {}); // a server that is gone ends what runs, too
+    const stopped = await Promise.race([ended, new Promise((late) => setTimeout(late, STOPS, false))]);
+    if (turn !== this.#turn) return;
+    this.say(stopped ? "Stopped." : "This does not stop, as compiled code cannot be interrupted. Restart ends the kernel and all that it holds.");
+    if (!stopped) this.#bar.querySelector(".live-restart").focus();
   }
 
   async restart() {
     this.#turn += 1;
+    this.#queue = Promise.resolve(); // whatever is under way finds that its turn is over
     const kernel = this.#kernel;
     this.#forget();
     this.say("The kernel has ended; Run starts a new one.");
@@ -294,8 +324,7 @@ class Page {
 
   leave() {
     this.#turn += 1;
-    this.#kernel?.end();
-    this.#bar?.remove();
+    this.#kernel?.end(); // which settles what runs: the browser may keep this page, and go back to it
   }
 
   // --- the bar at the bottom of the window ---
@@ -307,7 +336,7 @@ class Page {
       element("span", {},
         button("Run all", () => this.runAll(this.#bar.previousElementSibling ?? this.#bar)),
         button("Stop", () => this.stop()),
-        button("Restart", () => this.restart()),
+        button("Restart", () => this.restart(), { className: "live-restart" }),
         record,
         button("Disconnect", () => this.disconnect()),
       ),
@@ -342,6 +371,11 @@ class Cell {
     return this.block?.code ?? this.source;
   }
 
+  // The name of its file in the kernel, which errors and warnings say: its lines are those that a reader sees.
+  get file() {
+    return `${this.block?.run ? this.block.name.replace(" ", "-") : `hidden-${this.index}`}.py`;
+  }
+
   get edited() {
     return this.code !== this.source;
   }
@@ -349,7 +383,6 @@ class Cell {
 
 class Block {
   #editor;
-  #output;
 
   constructor(page, cell, shown, result) {
     Object.assign(this, { page, cell, shown, result });
@@ -393,12 +426,14 @@ class Block {
     const check = button("Check", () => this.#check(), { ariaLabel: `Check ${this.exercise}`, className: "live-check" });
     const hint = element("span", { ariaHidden: "true" }, "Ctrl-Enter runs, Esc leaves");
     place.append(element("p", { className: "live-tools" }, this.#run, ...(this.exercise ? [check] : []), this.#back, hint));
-    if (this.run) this.run.hidden = true;
+    if (this.run) this.run.parentElement.hidden = true;
   }
 
   #putBack() {
     this.#editor.setOptions({ value: this.cell.source });
     this.#editor.textarea.focus();
+    this.yours?.element.remove();
+    this.yours = undefined;
   }
 
   async #go(on) {
@@ -410,55 +445,43 @@ class Block {
     await this.page.enqueue(this.result, (goes) => this.page.runTo(this.cell, goes));
   }
 
-  focus() {
+  // Edit it, at a line and a column of the published code.
+  focus(place) {
     for (let folded = this.shown.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
     this.#edit();
-    this.#editor.textarea.focus();
+    const { textarea, value } = this.#editor;
+    textarea.focus({ preventScroll: Boolean(place) });
+    if (!place) return;
+    const lines = value.split("\n");
+    const at = lines.slice(0, place.line).join("\n").length + (place.line && 1) + place.column;
+    textarea.setSelectionRange(at, at);
   }
 
   async #check() {
     await this.page.enqueue(this.result, async (goes) => {
       const verdict = await this.page.examine(this.cell, this.exercise, goes);
       if (!verdict) return;
-      this.yours.querySelector(".live-verdict")?.remove();
-      const words = element("p", { className: "live-verdict", role: "status", data: { right: verdict.right } }, verdict.words);
-      this.yours.append(words);
-      if (!verdict.right) return;
-      solved(this.exercise);
-      words.append(" ", next(this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name)));
+      if (verdict.right) solved(this.exercise);
+      const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
+      this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others)] : []));
     });
   }
 
-  // --- outputs ---
-
-  begins(output) {
-    if (!this.yours) {
-      this.line = element("p", { className: "live-note", role: "status" });
-      this.place = element("div");
-      const name = `Your output of ${this.name}`;
-      this.yours = element("div", { className: "live-result live-yours", role: "group", ariaLabel: name }, this.line, this.place);
-      this.result.before(this.yours);
-    }
-    this.yours.querySelector(".live-verdict")?.remove();
-    this.line.textContent = "Running …";
-    if (output) {
-      this.place.replaceChildren(...output.place.childNodes);
-      return (this.#output = Object.assign(output, { place: this.place }));
-    }
-    return (this.#output = new Output(this.place, this.cell.published.words));
-  }
-
-  ends(told, after) {
-    this.#output.finish();
-    if (!told) return;
-    const where = [told.device, told.release, time(told.seconds)].filter(Boolean).join(", ");
-    const edits = after ? " after your edits above" : "";
-    const says = told.skipped ? "" : this.cell.edited ? " Edited." : !told.compared ? "" : told.difference
-      ? ` Not what is published${edits}: ${told.difference.split("\n")[0].replace(/:$/, "")}.`
-      : this.cell.live.volatile ? " It ended as published; what it says differs from run to run." : ` Equal to the published output${edits}.`;
-    this.line.textContent = `Yours: ${where}.${says}`;
-    this.yours.dataset.equal = told.compared && !this.cell.edited ? !told.difference : "";
+  // The place for what it gives here.
+  begin() {
+    return (this.yours ??= new Result(this.result, this.name, this.cell.published.words));
   }
 }
+
+// What to say of a block that has run, and whether it equals what is published.
+const said = (cell, told, edited) => {
+  if (!told) return [""];
+  const where = [told.device, told.release, time(told.seconds)].filter(Boolean).join(", ");
+  const edits = edited ? " after your edits above" : "";
+  const says = told.skipped ? "" : cell.edited ? " Edited." : !told.compared ? "" : told.difference
+    ? ` Not what is published${edits}: ${told.difference.split("\n")[0].replace(/:$/, "")}.`
+    : cell.live.volatile ? " It ended as published; what it says differs from run to run." : ` Equal to the published output${edits}.`;
+  return [`Yours: ${where}.${says}`, told.compared && !cell.edited ? !told.difference : ""];
+};
 
 const time = (seconds) => (seconds >= 0.1 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds * 1e3)} ms`);
