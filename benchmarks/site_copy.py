@@ -62,7 +62,7 @@ class Copy:
 
     def alone(self) -> set[str]:
         """The pages that run by themselves."""
-        marked = (file for file in self.docs.rglob("*.md") if "\nalone: true\n" in file.read_text())
+        marked = (file for file in self.docs.rglob("*.md") if "\nexclusive: true\n" in file.read_text())
         return {file.relative_to(self.docs).as_posix() for file in marked}
 
     @contextmanager

@@ -25,7 +25,7 @@ from livepages.records import Records, compare
 from livepages.records.store import record
 from livepages.rendering import status
 from livepages.source import Page, PageError, Project, ProjectError, find_project
-from livepages.source.options import Options
+from livepages.source.options import TABLE
 from livepages.source.page import parse
 
 many = settings(
@@ -50,7 +50,7 @@ VALUES = st.recursive(
     max_leaves=5,
 )
 NAMES = st.sampled_from(
-    ["timeout", "alone", "reads", "title", "description", "before", "requires", "tags", "devices", "x64", "needs", "jax", "device", "timeot"]
+    ["timeout", "exclusive", "depends_on", "title", "description", "before", "requires", "tags", "devices", "x64", "needs", "jax", "device", "timeot"]
 ) | WORDS  # fmt: skip
 PIECES = st.one_of(NAMES.map(lambda name: f"{name}: "), ODD, WORDS, st.just("\n"), st.just("\n  "), st.just("- "))
 YAML = st.lists(PIECES, max_size=12).map("".join) | st.dictionaries(NAMES, VALUES, max_size=4).map(
@@ -87,7 +87,7 @@ def used(page: Page, root: Path) -> None:
     assert (
         page.title is not None and page.description is not None and page.key is not None and page.sections is not None
     )
-    json.dumps([page.settings.runtime, page.settings.reads, page.settings.timeout], default=str)
+    json.dumps([page.settings.runtime, page.settings.depends_on, page.settings.timeout], default=str)
 
 
 @many
@@ -98,7 +98,7 @@ def test_front_matter(root: Path, text: str) -> None:
 
 
 OPTION = st.tuples(
-    st.sampled_from(list(Options.__dataclass_fields__)) | st.text(string.ascii_letters + "_-=1", max_size=9),
+    st.sampled_from(list(TABLE)) | st.text(string.ascii_letters + "_-=1", max_size=9),
     st.sampled_from(["=", "= ", ""]),
     st.sampled_from(['"', "'", ""]),
     WORDS | ODD | st.sampled_from(["on", "off", "10", "1e-3", "gpu", "gpus>=2", "KeyError", "(", "a{99999999999}", "above", "3-4", "json", "\\1"]),

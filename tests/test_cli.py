@@ -39,7 +39,9 @@ def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixt
 def test_failures_are_listed_with_line_and_exit_status_1(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:
-    page.write_text("# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python fresh='on'\n{}['k']\n```\n\n```python\nx\n```\n")
+    page.write_text(
+        "# T\n\n```python\nx = 1\n1 / 0\n```\n\n```python isolated='on'\n{}['k']\n```\n\n```python\nx\n```\n"
+    )
     site.write("docs/other.md", "```python\n[][0]\n```\n")
     site.write("docs/third.md", '```python colour="red"\n```\n')
     status, said = command(capsys, "run")
@@ -57,7 +59,7 @@ def test_failures_are_listed_with_line_and_exit_status_1(
 
 
 def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[str], page: Path) -> None:
-    page.write_text('# T\n\n```python\n1 / 0\n```\n\n```python exec="off" why="a cluster"\nx\n```\n')
+    page.write_text('# T\n\n```python\n1 / 0\n```\n\n```python exec="off" reason="a cluster"\nx\n```\n')
     assert command(capsys, "check") == (
         0,
         "docs/page.md:7: not run: a cluster\n1 page, 2 Python blocks, 1 of them not run\n",
@@ -70,7 +72,7 @@ def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[s
 def test_check_says_one_line_for_a_page_whatever_there_is_to_say(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:
-    off = '```python exec="off" why="a cluster"\nx\n```\n\n'
+    off = '```python exec="off" reason="a cluster"\nx\n```\n\n'
     page.write_text("# T\n\n" + 3 * off + 3 * '```python needs="gpu"\nx = 1\n```\n\n' + 2 * "```python\ny = 1\n```\n\n")
     command(capsys, "record", "--host", "cpu")
     page.write_text(page.read_text().replace("x = 1", "x = 2"))

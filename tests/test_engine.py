@@ -221,7 +221,7 @@ def asked(sites: Callable[[str], Site]) -> Site:
 @pytest.mark.parametrize("what", ASKS)
 def test_what_a_page_asks_is_covered(asked: Site, what: str) -> None:
     code, change = ASKS[what]
-    page, run = asked.run(code.replace("ROOT", repr(str(asked.root))), head="---\nreads: [declared]\n---\n\n")
+    page, run = asked.run(code.replace("ROOT", repr(str(asked.root))), head="---\ndepends_on: [declared]\n---\n\n")
     assert not failures(page, run)
     asked.write("unasked", "")
     assert asked.engine.kept([page]), run
@@ -361,7 +361,7 @@ def test_a_page_with_a_failure_runs_again_but_its_run_can_be_reported(site: Site
 def test_a_page_that_comes_to_measure_time_runs_again(site: Site) -> None:
     site.run("x = 1")
     assert site.engine.kept([site.page("x = 1")])
-    assert not site.engine.kept([site.page("x = 1", head="---\nalone: true\n---\n\n")])
+    assert not site.engine.kept([site.page("x = 1", head="---\nexclusive: true\n---\n\n")])
 
 
 def test_a_file_that_changed_during_the_run_spoils_the_run(site: Site) -> None:

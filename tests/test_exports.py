@@ -240,7 +240,7 @@ def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Re
     text = (
         '# Page\n\n<!--pytest.mark.skipif("2 > 1", reason="too large")-->\n```python\nprint("marked")\n```\n\n'
         "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\nprint('import')\n```\n\n"
-        '```python needs="tpus>=3"\nprint("tpu")\n```\n\n```python exec="off" why="a cluster"\nprint("off")\n```\n'
+        '```python needs="tpus>=3"\nprint("tpu")\n```\n\n```python exec="off" reason="a cluster"\nprint("off")\n```\n'
     )
     forms = book.forms(text)
     said = "Not run here: too large\nNot run here: needs the module no_such_module\nNot run here: needs tpus>=3; this host has no tpu\n"

@@ -216,7 +216,10 @@ def _read_only(site: Site) -> None:
 
 @pytest.mark.parametrize("spoil", [_no_cache, _read_only])
 def test_a_cache_that_cannot_be_written_is_done_without(plain: Site, spoil: Callable[[Site], None]) -> None:
-    page, alone = plain.page("print('fine')"), plain.page("print('timed')", name="b", head="---\nalone: true\n---\n")
+    page, alone = (
+        plain.page("print('fine')"),
+        plain.page("print('timed')", name="b", head="---\nexclusive: true\n---\n"),
+    )
     try:
         spoil(plain)
     except (OSError, subprocess.CalledProcessError):

@@ -96,7 +96,7 @@ def test_titles_and_lines_are_passed_on(show: Show) -> None:
 
 
 def test_what_only_looks_like_python_is_shown_as_code(show: Show) -> None:
-    fence = '```pycon exec="off" why="a sketch" title="T"\n>>> 1\n1\n```\n'
+    fence = '```pycon exec="off" reason="a sketch" title="T"\n>>> 1\n1\n```\n'
     html = show(f"# T\n\n{fence}\n- item\n\n    {fence.replace(chr(10), chr(10) + '    ')}\n\n~~~~text\n{fence}~~~~\n")
     assert html.count('<span class="filename">T</span>') == 2 and html.count("a sketch") == 1
 
@@ -142,7 +142,7 @@ def test_an_expected_error_shows_type_and_message_first(show: Show) -> None:
 
 
 def test_a_block_that_is_not_run_says_why(show: Show) -> None:
-    html = show('```python exec="off" why="needs a <cluster>"\nx = 1\n```\n')
+    html = show('```python exec="off" reason="needs a <cluster>"\nx = 1\n```\n')
     assert "Not run here: needs a &lt;cluster&gt;" in html and "<span" in html
 
 

@@ -211,7 +211,7 @@ def test_failures_are_named_with_page_and_line_and_end_the_build(
     before = pages(book)
     book.write("docs/index.md", "# One\n\n```python\na = 1\na / 0\n```\n")
     book.write("docs/two.md", "# Two\n\n```python\n{}['k']\n```\n\n```python nonsense='1'\n```\n")
-    book.write("docs/three.md", "# Three\n\n```python\n{}['k']\n```\n\n```python fresh='on'\nundefined\n```\n")
+    book.write("docs/three.md", "# Three\n\n```python\n{}['k']\n```\n\n```python isolated='on'\nundefined\n```\n")
     done = mkdocs(book, "build", *strict, *quiet)
     assert done.returncode == 1
     for line in ("docs/index.md:5: ", "docs/two.md:7: ", "docs/three.md:4: ", "docs/three.md:8: "):
@@ -407,7 +407,7 @@ def test_nothing_that_is_half_written_keeps_requests_waiting(book: Book, served:
 
 def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book, served: Served) -> None:
     gate = Gate(book)
-    blocks = (" fresh='on'\n1 / 0", "\n" + gate.wait, "\n{}['k']", "\nprint('last')")
+    blocks = (" isolated='on'\n1 / 0", "\n" + gate.wait, "\n{}['k']", "\nprint('last')")
     book.write("docs/two.md", "# Two\n\n" + "\n".join(f"```python{block}\n```\n" for block in blocks))
     half = served.wait("/two/", "data-live-pending")
     # Other pages are served in the meantime, and this one as far as it is then.

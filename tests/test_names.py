@@ -73,7 +73,7 @@ def test_a_name_that_is_bound_anew_means_nothing(site: Site, use: str) -> None:
 
 
 def test_imports_hold_from_block_to_block_until_they_are_undone(site: Site) -> None:
-    off = 'exec="off" why="no"\nimport lib.sub as lib\nlib.f'
+    off = 'exec="off" reason="no"\nimport lib.sub as lib\nlib.f'
     assert found("import lib", off, "lib.top", "lib = 1\nlib.top", "lib.top", site=site) == [
         "lib",
         "lib.sub",

@@ -86,7 +86,7 @@ def test_lines_are_those_of_the_page() -> None:
 
 
 def test_the_script_is_the_blocks_in_order() -> None:
-    text = '```python\na = 1\n```\n```python exec="off" why="slow"\nb = 2\n```\n```python\nc = 3\n```\n'
+    text = '```python\na = 1\n```\n```python exec="off" reason="slow"\nb = 2\n```\n```python\nc = 3\n```\n'
     parsed = page(text)
     assert parsed.script == "a = 1\n\nc = 3\n"
     assert [block.start for block in parsed.program] == [1, 3]
@@ -123,7 +123,9 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\n- a\n---\n", 1, "mapping"),
         ("---\ntitle: T\ndevices: many\n---\n", 3, "devices"),
         ("---\nx64: 1\n---\n", 2, "x64"),
-        ("---\nalone: sometimes\n---\n", 2, "alone"),
+        ("---\nexclusive: sometimes\n---\n", 2, "exclusive"),
+        ("---\nalone: true\n---\n", 2, "alone: is called exclusive now"),
+        ("---\nreads: [data.csv]\n---\n", 2, "reads: is called depends_on now"),
         ("---\nneeds: 5 gpus\n---\n", 2, "needs"),
         ("---\ntimeout: 0\n---\n", 2, "timeout"),
         ("---\ntimeout: true\n---\n", 2, "timeout"),
@@ -184,7 +186,7 @@ def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> Non
         "volatile=on",
         'volatile="maybe"',
         'exec="off"',
-        'exec="off" why=" "',
+        'exec="off" reason=" "',
         'match="x"',
         'raises="Value Error"',
         'raises="ValueError" match="("',
@@ -245,7 +247,7 @@ BASE = "# T\n\nWords.\n\n```python\na = 1\n```\n\nMore.\n\n```python\nb = 2\n```
         BASE.replace("b = 2", "b = 3"),
         BASE.replace("b = 2", "b = 2  # note"),
         BASE.replace("```python\nb", '```python needs="cpu"\nb'),
-        BASE.replace("```python\na", '```python exec="off" why="x"\na'),
+        BASE.replace("```python\na", '```python exec="off" reason="x"\na'),
         BASE + "\n```python\nc = 3\n```\n",
         "---\nx64: true\n---\n" + BASE,
         "---\ndevices: 2\n---\n" + BASE,
@@ -319,9 +321,9 @@ def test_an_id_is_that_of_one_block(site: Site) -> None:
 
 
 def test_a_fresh_block_rests_on_no_other_and_no_other_on_it(site: Site) -> None:
-    before = site.page("a = 1", 'fresh="on"\nb = 1', "c = 1")
-    first = site.page("a = 2", 'fresh="on"\nb = 1', "c = 1")
-    fresh = site.page("a = 1", 'fresh="on"\nb = 2', "c = 1")
+    before = site.page("a = 1", 'isolated="on"\nb = 1', "c = 1")
+    first = site.page("a = 2", 'isolated="on"\nb = 1', "c = 1")
+    fresh = site.page("a = 1", 'isolated="on"\nb = 2', "c = 1")
 
     def kept(after: Page) -> list[bool]:
         return [old.key == new.key for old, new in zip(before.blocks, after.blocks, strict=True)]

@@ -75,7 +75,7 @@ def test_blocks_pass_in_their_order_and_alone(run: Run, project: Path) -> None:
 
 
 def test_pages_are_asked_for_in_the_order_in_which_they_run_and_how_many_run_is_said(run: Run, project: Path) -> None:
-    (project / "docs" / "timed.md").write_text("---\nalone: true\n---\n\n" + PAGE * 3)
+    (project / "docs" / "timed.md").write_text("---\nexclusive: true\n---\n\n" + PAGE * 3)
     (project / "docs" / "short.md").write_text("```python\nprint('short')\n```\n")
     (project / "test_more.py").write_text("def test_more():\n    pass\n")
     result = run(".")
@@ -99,7 +99,7 @@ def test_a_failure_points_at_the_line_and_the_other_blocks_count(run: Run, proje
 
 
 def test_blocks_after_a_failed_one_are_skipped_if_it_is_tested_too(run: Run, project: Path) -> None:
-    text = PAGE + "\n```python\nprint('last')\n```\n\n```python fresh='on'\nprint('fresh')\n```\n"
+    text = PAGE + "\n```python\nprint('last')\n```\n\n```python isolated='on'\nprint('fresh')\n```\n"
     (project / "docs" / "page.md").write_text(text.replace("a == 1", "a == 2"))
     result = run("docs", "-rs")
     result.assert_outcomes(passed=2, failed=1, skipped=1)
@@ -130,7 +130,7 @@ def test_a_page_runs_again_when_it_failed_or_has_changed(run: Run, project: Path
 
 
 def test_pages_that_measure_time_come_last(run: Run, project: Path) -> None:
-    (project / "docs" / "a.md").write_text("---\nalone: true\n---\n\n```python\n1\n```\n")
+    (project / "docs" / "a.md").write_text("---\nexclusive: true\n---\n\n```python\n1\n```\n")
     result = run("--collect-only", "-q", "docs")
     assert [line for line in result.outlines if "::" in line][-1] == "docs/a.md::line 5"
 
@@ -150,7 +150,7 @@ def test_marks_and_skips_work_as_users_of_pytest_codeblocks_know_them(run: Run, 
 
 
 def test_blocks_that_are_not_run_are_no_items(run: Run, project: Path) -> None:
-    (project / "docs" / "page.md").write_text('```python exec="off" why="shown only"\nx\n```\n')
+    (project / "docs" / "page.md").write_text('```python exec="off" reason="shown only"\nx\n```\n')
     assert run("--collect-only", "-q", "docs").ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 

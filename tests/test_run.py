@@ -229,7 +229,7 @@ def noted(site: Site) -> Callable[..., Page]:
     return make
 
 
-ALONE = "---\nalone: true\n---\n\n"
+ALONE = "---\nexclusive: true\n---\n\n"
 
 
 def test_a_page_that_measures_time_runs_alone_after_the_others(site: Site, noted: Callable[..., Page]) -> None:
@@ -355,7 +355,7 @@ def first_output(running: Running) -> str:
 
 def test_a_page_under_way_gives_what_it_has(site: Site, runner: Runner) -> None:
     gate = Gate(site)
-    page = site.page("fresh='on'\nprint('first')\nundefined", gate.wait, "print('last')")
+    page = site.page("isolated='on'\nprint('first')\nundefined", gate.wait, "print('last')")
     (running,) = runner.start(site.project, [Task(page)])
     assert first_output(running) == "first\n"
     so_far = running.so_far()
@@ -634,7 +634,7 @@ STOPS = {
 @pytest.mark.parametrize("kind", STOPS)
 def test_the_blocks_after_a_failed_one_do_not_run_but_those_that_rest_on_no_other(site: Site, kind: str) -> None:
     code, message = STOPS[kind]
-    page, run = site.run("print('before')", code, "print('after')", "fresh='on'\nprint('fresh')", "print('last')")
+    page, run = site.run("print('before')", code, "print('after')", "isolated='on'\nprint('fresh')", "print('last')")
     (failure,) = failures(page, run)
     assert message in failure.message and failure.block == page.program[1].line
     assert [outcome.stdout for outcome in run.outcomes] == ["before\n", "", "", "fresh\n", ""]
@@ -644,7 +644,7 @@ def test_the_blocks_after_a_failed_one_do_not_run_but_those_that_rest_on_no_othe
 
 @pytest.mark.parametrize("code", ["1 / 0", "import os\nos._exit(3)", "timeout='0.5'\nwhile True: pass"])
 def test_the_failure_of_a_fresh_block_stops_no_other(site: Site, code: str) -> None:
-    fresh = f"fresh='on' {code}" if code.startswith("timeout") else f"fresh='on'\n{code}"
+    fresh = f"isolated='on' {code}" if code.startswith("timeout") else f"isolated='on'\n{code}"
     page, run = site.run("x = 'set'", fresh, "print(x)", fresh, "print(x, 'again')")
     assert [failure.block for failure in failures(page, run)] == [page.program[1].line, page.program[3].line]
     assert [outcome.stdout for outcome in run.outcomes] == ["", "", "set\n", "", "set again\n"]
@@ -653,7 +653,7 @@ def test_the_failure_of_a_fresh_block_stops_no_other(site: Site, code: str) -> N
 
 def test_settings_that_are_refused_stop_every_block(site: Site) -> None:
     head = "---\njax: {jax_no_such_thing: 1}\n---\n"
-    outcomes = site.outcomes("x = 1", "fresh='on'\ny = 2", head=head)
+    outcomes = site.outcomes("x = 1", "isolated='on'\ny = 2", head=head)
     assert "settings of the page" in outcomes[0].fault and outcomes[1].stopped_by == 0
 
 
@@ -832,8 +832,8 @@ def test_an_error_says_the_same_wherever_its_objects_lie(site: Site) -> None:
 def test_a_fresh_block_has_a_namespace_of_its_own(site: Site) -> None:
     outcomes = site.outcomes(
         "import jax\nshared = 1",
-        'fresh="on" raises="NameError"\nprint(shared)',
-        'fresh="on"\nimport __main__\nshared = 3\nprint(__main__.shared, __name__)',
+        'isolated="on" raises="NameError"\nprint(shared)',
+        'isolated="on"\nimport __main__\nshared = 3\nprint(__main__.shared, __name__)',
         "print(shared)",
     )
     assert [outcome.stdout for outcome in outcomes] == ["", "", "3 __main__\n", "1\n"]
@@ -843,5 +843,5 @@ def test_a_fresh_block_has_a_namespace_of_its_own(site: Site) -> None:
 def test_settings_that_a_fresh_block_changes_are_put_back(site: Site, ending: str) -> None:
     raises = ' raises="ValueError"' if ending else ""
     change = 'import jax\njax.config.update("jax_enable_x64", True)\nprint(jax.numpy.ones(1).dtype)'
-    outcomes = site.outcomes(f'fresh="on"{raises}\n{change}{ending}', "import jax\nprint(jax.numpy.ones(1).dtype)")
+    outcomes = site.outcomes(f'isolated="on"{raises}\n{change}{ending}', "import jax\nprint(jax.numpy.ones(1).dtype)")
     assert [outcome.stdout for outcome in outcomes] == ["float64\n", "float32\n"]

@@ -156,7 +156,7 @@ class Engine:
 
     def _declared(self, page: Page) -> Iterator[str]:
         """What the page says that programs read which it starts: files, and folders with all that is in them."""
-        for name in page.settings.reads:
+        for name in page.settings.depends_on:
             path = self.project.root / name
             yield from map(self.project.name, [path, *path.rglob("*")])
 
@@ -202,7 +202,7 @@ def engine_digest() -> str:
 
 def _key(page: Page, host: str) -> str:
     marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
-    parts = (page.name, page.key, host, json.dumps([page.settings.alone, page.settings.reads]), marks)
+    parts = (page.name, page.key, host, json.dumps([page.settings.exclusive, page.settings.depends_on]), marks)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

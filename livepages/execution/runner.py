@@ -56,7 +56,7 @@ def turn(page: Page) -> tuple[bool, int]:
 
     One with many blocks takes long, so it had better not be last; one that runs alone has to be.
     """
-    return page.settings.alone, -len(page.program)
+    return page.settings.exclusive, -len(page.program)
 
 
 class _Messages:
@@ -192,8 +192,8 @@ class Runner:
         """
         started = [Running(task) for task in sorted(tasks, key=lambda task: turn(task.page))]
         self._running.update(started)
-        together = [running for running in started if not running.task.page.settings.alone]
-        alone = [running for running in started if running.task.page.settings.alone]
+        together = [running for running in started if not running.task.page.settings.exclusive]
+        alone = [running for running in started if running.task.page.settings.exclusive]
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="livepages")
         for running in together:
             pool.submit(self._run, project, running)
@@ -258,10 +258,10 @@ class Runner:
             ended = self._process(project, running, tuple(only))
             if ended is None:
                 break
-            whole = blocks[ended].options.fresh  # no other block rests on the one that ended the process
-            only = [at for at in only if at > ended and (whole or blocks[at].options.fresh)]
-            if whole and any(not blocks[at].options.fresh for at in only):
-                only = [at for at in range(ended) if not blocks[at].options.fresh] + only
+            whole = blocks[ended].options.isolated  # no other block rests on the one that ended the process
+            only = [at for at in only if at > ended and (whole or blocks[at].options.isolated)]
+            if whole and any(not blocks[at].options.isolated for at in only):
+                only = [at for at in range(ended) if not blocks[at].options.isolated] + only
         return _run_of(running, project.runtime.computer)
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
@@ -328,7 +328,7 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
     Raises:
         CancelledError: nobody wants to know any more.
     """
-    kind = fcntl.LOCK_EX if running.task.page.settings.alone else fcntl.LOCK_SH
+    kind = fcntl.LOCK_EX if running.task.page.settings.exclusive else fcntl.LOCK_SH
     first, lock = _lock(project, "waiting.lock", "pyproject.toml"), _lock(project, "running.lock", "")
     try:
         try:
@@ -379,7 +379,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
                 block.options.needs or page.settings.needs,
                 block.marks,
                 block.importorskip,
-                block.options.fresh,
+                block.options.isolated,
             )
             for block in page.program[: task.count]
         ),
@@ -466,7 +466,7 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
     stopped = stopped_after(number, blocks[number].line)
     running.messages.all.append(BlockFinished(number, outcome))
     for at in range(number + 1, len(blocks)):
-        if all_after or not (blocks[number].options.fresh or blocks[at].options.fresh):
+        if all_after or not (blocks[number].options.isolated or blocks[at].options.isolated):
             running.messages.all.append(BlockFinished(at, stopped))
 
 

@@ -42,7 +42,7 @@ def _shown(block: Block, outcome: Outcome | None) -> list[str]:
         title = f' title="{options.title}"' if options.title else ""
         parts.append(fenced(block.code, f"python{title}"))
     if outcome is None:
-        return [*parts, f"*Not run: {options.why}*"]
+        return [*parts, f"*Not run: {options.reason}*"]
     if outcome.skipped:
         where = "Not run here" if outcome.stopped_by is None else "Not run"
         return [*parts, f"*{where}: {outcome.skipped}*"]

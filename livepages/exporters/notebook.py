@@ -42,7 +42,7 @@ def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
             continue
         block = cell.block
         if not block.runs:
-            text = f"Not run: {block.options.why}\n\n{fenced(block.code, 'python')}"
+            text = f"Not run: {block.options.reason}\n\n{fenced(block.code, 'python')}"
             made.append(_markdown(_folded(text, cell.fold)))
             continue
         if carried := download.carried(block):
@@ -125,7 +125,7 @@ def _about(block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
         "start": block.start,
         "block": "" if options.source == "none" else place,
         "unknown": outcome.pending or bool(outcome.skipped),
-        **{name: getattr(options, name) for name in ("fresh", "volatile", "tolerance", "raises", "match")},
+        **{name: getattr(options, name) for name in ("isolated", "volatile", "tolerance", "raises", "match")},
     }
     return {name: value for name, value in about.items() if value}
 

@@ -24,7 +24,7 @@ def script(download: Download, cells: Iterable[Prose | Code]) -> str:
             continue
         block = cell.block
         if not block.runs:
-            parts.append(f"# %% not run: {block.options.why}\n{_comment(block.code)}")
+            parts.append(f"# %% not run: {block.options.reason}\n{_comment(block.code)}")
             continue
         title = block.options.title or ("" if block.options.source != "none" else "not shown on the page")
         code, names = _without_futures(block.code.rstrip("\n"))

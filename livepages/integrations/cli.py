@@ -145,7 +145,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
     for first, number in _by_page(off):
-        print(f"{first.page}:{first.line}: not run: {first.options.why}{_and_more(number)}")
+        print(f"{first.page}:{first.line}: not run: {first.options.reason}{_and_more(number)}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     records = Records(project)
     failed += records.problems(pages)

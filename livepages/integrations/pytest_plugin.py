@@ -301,7 +301,7 @@ class _Runs:
                 self._counts[item.page.path] = max(self._counts.get(item.page.path, 0), item.number + 1)
         self._runs = self._engine.kept(self._pages.values())
         stale = [path for path in self._pages if path not in self._runs]
-        alone = sum(self._pages[path].settings.alone for path in stale)
+        alone = sum(self._pages[path].settings.exclusive for path in stale)
         _say(
             session.config,
             f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "

@@ -136,7 +136,7 @@ def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], contex
     if outcome and outcome.pending and options.source == "none" and _is_silent(_nearest(context)):
         return []
     stash = context.stash
-    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.why, never=" live-off"))
+    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.reason, never=" live-off"))
     if outcome and options.result == "markdown" and not judge(block, outcome):
         shown = f"{outcome.stdout}\n\n{shown}"
     if notes:

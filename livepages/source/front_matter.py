@@ -16,8 +16,8 @@ class Settings:
     """What a page's front matter says about its process."""
 
     timeout: float = 0.0
-    alone: bool = False  # the page measures time: it runs while no other page does
-    reads: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
+    exclusive: bool = False  # the page measures time: it runs while no other page does
+    depends_on: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
     runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
     settings_summary: str = ""  # on them, in words
     line: int = 1  # of the page, on which the first of them is
@@ -55,6 +55,8 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
         return LineError(where[name], f"{name}: {values[name]!r} is not {wanted}")
 
     for name, value in values.items():
+        if name in _FORMER:
+            raise LineError(where[name], f"{name}: is called {_FORMER[name]} now")
         if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own
             raise LineError(where[name], f"{name}: nothing has this name{meant}")
         if name in _FORMS and not _FORMS[name][1](value):
@@ -64,9 +66,10 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
     except SettingError as error:
         raise refuse(error.name, error.wanted) from None
     given: dict[str, Any] = values
-    timeout, alone, reads = given.get("timeout", 0.0), given.get("alone", False), tuple(given.get("reads", ()))
+    timeout, exclusive = given.get("timeout", 0.0), given.get("exclusive", False)
+    depends_on = tuple(given.get("depends_on", ()))
     line = min((where[name] for name in of_runtime if name in where), default=1)
-    return Settings(timeout, alone, reads, of_runtime, runtime.settings_summary(of_runtime), line), values
+    return Settings(timeout, exclusive, depends_on, of_runtime, runtime.settings_summary(of_runtime), line), values
 
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
@@ -108,10 +111,11 @@ def _is_number(value: object, least: float, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
 
+_FORMER = {"alone": "exclusive", "reads": "depends_on"}
 _FORMS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "alone": ("true or false", lambda value: isinstance(value, bool)),
+    "exclusive": ("true or false", lambda value: isinstance(value, bool)),
     "timeout": ("a number of seconds up to 86400", lambda value: value != 0 and _is_number(value, 0, 86400)),
-    "reads": ("a list of files and folders of the project", _are_texts),
+    "depends_on": ("a list of files and folders of the project", _are_texts),
     "title": ("text; put it in quotes", _is_text),
     "description": ("text; put it in quotes", _is_text),
     "before": ("a list of pages, as [basics/arrays.md]", _are_texts),

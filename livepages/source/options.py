@@ -1,8 +1,12 @@
-"""What a fence says about its block: the options after its language, read once, and refused where they are wrong."""
+"""The options of a fence, after its language: one table of them, and the parser that is made from it."""
 
+import json
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any
 
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
@@ -10,108 +14,190 @@ from pygments.util import ClassNotFound
 from livepages.source.suggestions import closest
 from livepages.worker import is_device
 
-SOURCES = ("above", "below", "block", "tabbed-left", "tabbed-right", "none")
+
+class Affects(Enum):
+    """What an option changes, and with it whether a block's result holds when the option gets another value."""
+
+    PROGRAM = "which blocks run, and on what each rests; a block's key covers those it rests on"
+    RUN = "what running the block gives; its value belongs to the block's key"
+    CHECK = "what the result is held against, after the run"
+    PAGE = "how the page shows the block"
+
+
+Read = Callable[[str], object]  # makes a value of text; raises ValueError with what it must be otherwise
+
+
+@dataclass(frozen=True)
+class Option:
+    """A row of the table."""
+
+    read: Read
+    affects: Affects
+    example: str
+    help: str  # in Markdown, for the README
+    markdown_exec: str = ""  # markdown-exec's keyword for it; empty if it knows none
+    formerly: str = ""  # a name it had once
+
+
+_SWITCHES = {"on": True, "yes": True, "true": True, "1": True, "off": False, "no": False, "false": False, "0": False}
+
+
+def _switch(text: str) -> bool:
+    if text.lower() not in _SWITCHES:
+        raise ValueError("on or off")
+    return _SWITCHES[text.lower()]
+
+
+def _number(wanted: str) -> Read:
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 < number < math.inf:
+            raise ValueError(wanted)
+        return number
+
+    return read
+
+
+def _text(wanted: str, is_right: Callable[[str], object]) -> Read:
+    def read(text: str) -> str:
+        if not is_right(text):
+            raise ValueError(wanted)
+        return text
+
+    return read
+
+
+def _one_of(*values: str) -> Read:
+    return _text("one of " + ", ".join(values), lambda text: text in values)
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return text
+
+
+def _is_language(name: str) -> bool:
+    try:
+        return name == "markdown" or bool(get_lexer_by_name(name))
+    except ClassNotFound:
+        return False
+
+
+def _is_class(name: str) -> bool:
+    return name.replace(".", "").isidentifier()
+
+
+_RANGES = re.compile(r"\d+(-\d+)?(\s+\d+(-\d+)?)*")
+_NAME = re.compile(r"[A-Za-z][\w.-]*")
+_words = _text("not empty", str.strip)
+_attribute = _text("without double quotes", lambda text: '"' not in text)
+
+
+def _option(
+    default: object,
+    read: Read,
+    affects: Affects,
+    example: str,
+    help: str,  # noqa: A002
+    markdown_exec: str = "",
+    formerly: str = "",
+) -> Any:
+    """Return a field of `Options`, with its row."""
+    return field(default=default, metadata={"option": Option(read, affects, example, help, markdown_exec, formerly)})
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a fence says about its block, after the language. Defaults are what a bare fence means."""
+    """The options of one block. Each field is a row of the table; its default is what a bare fence means."""
 
-    exec: bool = True
-    why: str = ""
-    raises: str = ""
-    match: str = ""
-    source: str = "above"
-    result: str = "text"
-    html: bool = False
-    title: str = ""
-    hl_lines: str = ""
-    linenums: str = ""
-    id: str = ""
-    alt: str = ""
-    volatile: bool = False
-    tolerance: float = 0.0
-    needs: str = ""
-    timeout: float = 0.0
-    fresh: bool = False
+    # fmt: off
+    exec: bool = _option(True, _switch, Affects.PROGRAM, "off",
+        "the block is shown but does not run; it needs a `reason`", "exec")
+    reason: str = _option("", _words, Affects.PAGE, "a cluster",
+        "why the block does not run, as the page says it", formerly="why")
+    isolated: bool = _option(False, _switch, Affects.PROGRAM, "on",
+        "the block runs in a namespace of its own, as a reader runs it who copies nothing else; what it changes in the "
+        "runtime's configuration is put back", formerly="fresh")
+    needs: str = _option("", _text('a device such as "gpu" or "gpus>=2"', is_device), Affects.RUN, "gpus>=2",
+        "the block runs only on hosts that have this, for example `gpu`")
+    timeout: float = _option(0.0, _number("a number of seconds"), Affects.CHECK, "90",
+        "the number of seconds the block may take")
+    raises: str = _option("", _text("the name of an exception class", _is_class), Affects.CHECK, "TypeError",
+        "the block must raise this error, which the page shows")
+    match: str = _option("", _pattern, Affects.CHECK, "shapes .* differ",
+        "a regular expression that the message of this error must match")
+    alt: str = _option("", _words, Affects.CHECK, "the loss falls",
+        "describes the figure that the block leaves open; required for a figure")
+    volatile: bool = _option(False, _switch, Affects.CHECK, "on",
+        "the output differs from run to run, as measured times do, or is chaotic: it is shown, never compared")
+    tolerance: float = _option(0.0, _number("a number above 0"), Affects.CHECK, "1e-3",
+        "how much numbers may differ between hosts, relative to themselves (default 1e-5)")
+    source: str = _option("above", _one_of("above", "below", "block", "tabbed-left", "tabbed-right", "none"),
+        Affects.PAGE, "none",
+        "where the code is shown: `above` (or `block`) or `below` the output, `tabbed-left` or `tabbed-right`, or "
+        "`none`: the block runs and is tested, but the page shows only its output", "source")
+    result: str = _option("text", _text("markdown or a language that Pygments knows", _is_language),
+        Affects.PAGE, "json",
+        "the language that the output is highlighted as; `markdown` renders it", "result")
+    html: bool = _option(False, _switch, Affects.PAGE, "on", "the output is HTML, shown as it is", "html")
+    title: str = _option("", _attribute, Affects.PAGE, "train.py", "the title above the code", "title")
+    hl_lines: str = _option("", _text("line numbers and ranges", _RANGES.fullmatch), Affects.PAGE, "1 3-4",
+        "the lines of the code that are highlighted", "hl_lines")
+    linenums: str = _option("", _attribute, Affects.PAGE, "1", "line numbers, from this one on", "linenums")
+    id: str = _option("", _text("a letter, then letters, digits and . _ -", _NAME.fullmatch), Affects.PAGE, "loss",
+        "the anchor of the block, for links", "id")
+    # fmt: on
+
+    def of(self, *affects: Affects) -> dict[str, Any]:
+        """Return the options that affect one of these, by name."""
+        return {name: getattr(self, name) for name, option in TABLE.items() if option.affects in affects}
+
+    @property
+    def key(self) -> str:
+        """The options as part of the block's key, as text; empty if none of them changes what running it gives."""
+        given = {name: value for name, value in self.of(Affects.RUN).items() if value != getattr(Options, name)}
+        return json.dumps(given, sort_keys=True) if given else ""
 
 
+TABLE: dict[str, Option] = {row.name: row.metadata["option"] for row in fields(Options)}
+_FORMER = {option.formerly: name for name, option in TABLE.items() if option.formerly}
 _OPTION = re.compile(r"""([A-Za-z_][\w-]*)=("[^"]*"|'[^']*')(?:\s+|$)""")
-_SWITCHES = {"on": True, "yes": True, "true": True, "1": True, "off": False, "no": False, "false": False, "0": False}
 
 
 def parse_options(info: str) -> Options:
-    """The options of a fence's info string, which begins with the language.
+    """Return the options of a fence's info string, which begins with the language.
 
     Raises:
         ValueError: an option is unknown, has a wrong value, or does not go with the others; the message says which.
     """
     rest = info.strip().partition(" ")[2].strip()
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}
     at = 0
     while at < len(rest):
         match = _OPTION.match(rest, at)
         if not match:
             raise ValueError(f'options are written name="value", not {rest[at:]!r}')
-        option, value = match[1], match[2][1:-1]
-        if option in values:
-            raise ValueError(f"option {option} is given twice")
-        values[option] = _value(option, value)
+        name, value = match[1], match[2][1:-1]
+        if name in values:
+            raise ValueError(f"option {name} is given twice")
+        if name in _FORMER:
+            raise ValueError(f'option {name} is called {_FORMER[name]} now; write {_FORMER[name]}="{value}"')
+        if name not in TABLE:
+            raise ValueError(f"unknown option {name!r}{closest(name, TABLE)}; known are {', '.join(TABLE)}")
+        try:
+            values[name] = TABLE[name].read(value)
+        except ValueError as wanted:
+            raise ValueError(f"option {name} is {wanted}, not {value!r}") from None
         at = match.end()
-    options = Options(**values)  # type: ignore[arg-type]
-    if not options.exec and not options.why:
-        raise ValueError('exec="off" needs a why="…"')
+    options = Options(**values)
+    if not options.exec and not options.reason:
+        raise ValueError('exec="off" needs a reason="…"')
     if options.match and not options.raises:
         raise ValueError("match goes with raises")
-    if options.raises and not options.raises.replace(".", "").isidentifier():
-        raise ValueError(f"raises names one exception class, not {options.raises!r}")
     return options
-
-
-def _value(option: str, value: str) -> object:
-    def refuse(wanted: str) -> ValueError:
-        return ValueError(f"option {option} is {wanted}, not {value!r}")
-
-    if option not in Options.__dataclass_fields__:
-        known = Options.__dataclass_fields__
-        raise ValueError(f"unknown option {option!r}{closest(option, known)}; known are {', '.join(known)}")
-    if option in ("exec", "html", "volatile", "fresh"):
-        if value.lower() not in _SWITCHES:
-            raise refuse("on or off")
-        return _SWITCHES[value.lower()]
-    if option in ("timeout", "tolerance"):
-        try:
-            number = float(value)
-        except ValueError:
-            number = -1.0
-        if not 0 < number < math.inf:
-            raise refuse("a number of seconds" if option == "timeout" else "a number above 0")
-        return number
-    if option == "source" and value not in SOURCES:
-        raise refuse("one of " + ", ".join(SOURCES))
-    if option == "result" and value != "markdown" and not _has_lexer(value):
-        raise refuse("markdown or a language that Pygments knows")
-    if option == "id" and not re.fullmatch(r"[A-Za-z][\w.-]*", value):
-        raise refuse("a letter, then letters, digits and . _ -")
-    if option == "needs" and not is_device(value):
-        raise refuse('a device such as "gpu" or "gpus>=2"')
-    if option == "match":
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise refuse(f"a regular expression ({error})") from None
-    if option == "hl_lines" and not re.fullmatch(r"\d+(-\d+)?(\s+\d+(-\d+)?)*", value):
-        raise refuse("line numbers and ranges")
-    if option in ("why", "alt", "raises") and not value.strip():
-        raise refuse("not empty")
-    if option in ("title", "linenums") and '"' in value:
-        raise refuse("without double quotes")
-    return value
-
-
-def _has_lexer(language: str) -> bool:
-    try:
-        get_lexer_by_name(language)
-    except ClassNotFound:
-        return False
-    return True

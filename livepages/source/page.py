@@ -146,7 +146,7 @@ class Page:
         lines = list(self.text)
         for fence in find_fences(self.text, list(range(1, len(self.text) + 1))):
             if fence.language in LOOKS_LIKE_PYTHON:
-                lines[fence.start] = re.sub(r"""\s+(exec|why)=("[^"]*"|'[^']*'|\w+)""", "", lines[fence.start])
+                lines[fence.start] = re.sub(r"""\s+(exec|reason)=("[^"]*"|'[^']*'|\w+)""", "", lines[fence.start])
         return tuple(lines)
 
     @property
@@ -197,7 +197,7 @@ def parse(text: str, path: Path, project: Project) -> Page:
     text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
     lines = text.split("\n")
     if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
-        raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" why="…"')
+        raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" reason="…"')
     try:
         length = front_matter_length(lines)
         expanded = tuple(expand([""] * length + lines[length:], project.snippets))
@@ -251,8 +251,8 @@ def _blocks(
         if options.id and ids.setdefault(options.id, line) != line:
             faults.append(LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}"))
         # A block in a namespace of its own rests on no other, and no other rests on it.
-        key = _digest(beginning if options.fresh else digest, raw.code, options.needs) if options.exec else ""
-        if key and not options.fresh:
+        key = _digest(beginning if options.isolated else digest, raw.code, options.key) if options.exec else ""
+        if key and not options.isolated:
             digest = key
         yield Block(
             page=name,
@@ -305,7 +305,7 @@ def _extract(
             except (SyntaxError, ValueError) as error:
                 faults.append(LineError(line, f"mark {mark}: {error}"))
         if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
-            told = 'skip and xfail hide a block; use exec="off" why="…", raises="…" or skipif'
+            told = 'skip and xfail hide a block; use exec="off" reason="…", raises="…" or skipif'
             faults.append(LineError(line, told))
         yield block
 
@@ -317,8 +317,8 @@ def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:
         yield LineError(line, f"write the fence as ```python, not ```{info}")
     elif "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
         yield LineError(line, 'write options on the fence as name="value", without braces')
-    elif language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\bwhy=", info):
-        yield LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" why="…"')
+    elif language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\breason=", info):
+        yield LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" reason="…"')
 
 
 def _digest(*parts: str) -> str:

@@ -96,7 +96,7 @@ class Program:
 
     def execute(self, block: BlockSpec) -> BaseException | None:
         """Run a block, in the page's namespace or in one of its own; the exception it ended with, if any."""
-        if not block.fresh:
+        if not block.isolated:
             return self._execute(block)
         page = self.module, self._flags, self._completed
         self.module, self._flags, self._completed = self._new_module(), 0, []
@@ -253,17 +253,17 @@ def run_job(job: Job, runtime: Runtime) -> None:
     for number, block in enumerate(job.blocks):
         if number not in job.only:
             continue
-        if stopped and not block.fresh:
+        if stopped and not block.isolated:
             tell(BlockFinished(number, stopped))
             continue
         if number != job.only[0]:
             capture.begin(number)
         tell(BlockStarted(number))
         if kept := _skip_outcome(block, runtime):
-            if kept.skipped and not block.fresh:
+            if kept.skipped and not block.isolated:
                 missing |= dict.fromkeys(assigned_names(block.code) - missing.keys(), block.line)
             tell(BlockFinished(number, kept))
-            if kept.fault and not block.fresh:
+            if kept.fault and not block.isolated:
                 stopped = stopped_after(number, block.line)
             continue
         before = runtime.counts()
@@ -281,7 +281,7 @@ def run_job(job: Job, runtime: Runtime) -> None:
         if not _restore_cwd(work):
             fault = fault or "changed the working directory and did not change it back"
         outcome = replace(outcome, output=output, fault=fault)
-        if not block.fresh and check_outcome(block.expected, outcome):
+        if not block.isolated and check_outcome(block.expected, outcome):
             if raised and not fault and raised.name in missing:
                 made = f"needs {raised.name}, which the block on line {missing[raised.name]} did not get to make"
                 outcome = Outcome(skipped=made)

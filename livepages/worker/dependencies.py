@@ -6,7 +6,7 @@ noted as a question (`probes`): which files and folders there are, environment v
 versions. Asking changes nothing for the page.
 
 What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
-their arguments name is noted, and the front matter of the page says the rest (``reads``).
+their arguments name is noted, and the front matter of the page says the rest (``depends_on``).
 """
 
 import os

@@ -78,7 +78,7 @@ class BlockSpec:
     needs: str = ""  # a device
     marks: tuple[str, ...] = ()  # as written above it
     importorskip: str = ""  # a module
-    fresh: bool = False  # whether it runs in a namespace of its own
+    isolated: bool = False  # whether it runs in a namespace of its own
 
 
 @dataclass(frozen=True)

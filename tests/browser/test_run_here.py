@@ -68,7 +68,7 @@ PAGES = {
         jax.debug.print("{}", jax.jit(lambda v: v * hidden)(x))
         ```
 
-        ```python exec="off" why="it is only shown"
+        ```python exec="off" reason="it is only shown"
         never = 1
         ```
 
@@ -80,7 +80,7 @@ PAGES = {
 
         ## Fresh
 
-        ```python fresh="on"
+        ```python isolated="on"
         from jax import monitoring
 
         seen = []  # what it registers is called by blocks that come after it

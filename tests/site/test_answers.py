@@ -46,7 +46,7 @@ def test_an_answer_has_its_form(path: Path) -> None:
         assert re.search(r"^More: \[", answer, re.M), heading
         for fence in FENCE.findall(answer):
             opening, *code, _ = fence.splitlines()
-            assert opening.startswith("```python ") and ("fresh=" in opening or "exec=" in opening), heading
+            assert opening.startswith("```python ") and ("isolated=" in opening or "exec=" in opening), heading
             assert len(code) <= 20 and all(len(line) <= 80 for line in code), heading
 
 
@@ -93,8 +93,8 @@ def told(outcome: Outcome) -> tuple[str, str]:
 
 def test_a_program_that_needs_what_stands_before_it_is_found(course: Course) -> None:
     path = PROJECT.docs / "answers" / "loops.md"
-    text = '# Page\n\n```python\na = 1\n```\n\n```python fresh="on"\nprint(a)\n```\n'
+    text = '# Page\n\n```python\na = 1\n```\n\n```python isolated="on"\nprint(a)\n```\n'
     page = parse(text, path, PROJECT)
-    [single] = [alone(page, block) for block in page.program if block.options.fresh]
+    [single] = [alone(page, block) for block in page.program if block.options.isolated]
     assert [block.code.strip() for block in single.program] == ["print(a)"]
     assert failures(single, course.engine.run([single])[single.path])

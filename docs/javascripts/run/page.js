@@ -171,7 +171,7 @@ class Page {
   // Run what a cell needs that has not run as it stands, then the cell itself; whether it came to that.
   async runTo(cell, goes, carried = false) {
     const needed = this.cells.filter(
-      ({ index, live }) => (index < cell.index && (live.prepares || !(live.fresh || cell.live.fresh))) || (carried && live.prepares),
+      ({ index, live }) => (index < cell.index && (live.prepares || !(live.isolated || cell.live.isolated))) || (carried && live.prepares),
     );
     const first = needed.findIndex((other) => this.#ran.get(other.index) !== other.code);
     const before = first < 0 ? [] : needed.slice(first).filter((other) => !other.live.prepares || !this.#ran.has(other.index));
@@ -198,11 +198,11 @@ class Page {
     output.values = cell.edited;
     let reply, told;
     try {
-      if (live.fresh) await this.#ask("alone()");
+      if (live.isolated) await this.#ask("alone()");
       if (live.start) await this.#ask(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
       reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
       told = live.key && (await this.#told(cell, output));
-      if (live.fresh) await this.#ask("together()");
+      if (live.isolated) await this.#ask("together()");
       if (index === 0) await this.#ask("prepared()");
     } catch (error) {
       result?.end(`Stopped: ${error.message}`);
@@ -262,7 +262,7 @@ class Page {
       for (const [number, cell] of this.cells.entries()) {
         if (!goes()) return this.say("Stopped.");
         this.say(`Running block ${number + 1} of ${this.cells.length} …`);
-        if (!(await this.#run(cell, true)) && !cell.live.fresh) {
+        if (!(await this.#run(cell, true)) && !cell.live.isolated) {
           cell.block?.yours?.element.scrollIntoView({ block: "nearest" });
           return this.say(`Stopped after ${number + 1} of ${this.cells.length}: a block failed.`);
         }
