@@ -25,7 +25,7 @@ class Copy:
 
     def __init__(self, root: Path) -> None:
         self.root, self.docs = root, root / "docs"
-        for name in ("docs", "snippets", "overrides", "records", "inventories"):
+        for name in ("docs", "snippets", "course", "records", "inventories"):
             shutil.copytree(ROOT / name, root / name)
         for name in ("mkdocs.yml", "pyproject.toml"):
             shutil.copy(ROOT / name, root / name)

@@ -27,7 +27,7 @@ DIFFERENT = {
     "materialx": (set(), set()),
     "zensical": (
         {"search/search_index.json", "sitemap.xml.gz", "tags.json"},
-        {"search.json", "slim.py"},  # Zensical copies the hook, which is a file of the theme to it
+        {"search.json"},
     ),
 }
 UNSEARCHED = {"properdocs": set(), "materialx": set(), "zensical": {"x2"}}  # Zensical's search reads no formulas
@@ -35,8 +35,8 @@ CONFIG = """\
 site_name: Test
 site_url: https://example.org/t/
 site_description: A site.
-theme: {name: material, custom_dir: overrides, font: false}
-hooks: [overrides/slim.py]
+theme: {name: material, custom_dir: course/theme, font: false}
+hooks: [course/slim.py]
 plugins: [search: {separator: '[ .]+'}, livepages, tags]
 markdown_extensions: [attr_list, md_in_html, pymdownx.highlight, pymdownx.superfences, livepages, livepages.mathml,
   pymdownx.arithmatex: {generic: true}]
@@ -102,7 +102,7 @@ class Book:
         for name, text in PAGES.items():
             site.write(f"docs/{name}", text)
         site.write("snippets/place.py", PLACE)
-        shutil.copytree(Path(__file__).parents[1] / "overrides", site.root / "overrides")
+        shutil.copytree(Path(__file__).parents[1] / "course", site.root / "course")
 
     def build(self, program: str) -> subprocess.CompletedProcess[str]:
         """What the command says that builds the site."""

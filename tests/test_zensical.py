@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 CONFIG = """\
 site_name: Course
-theme: {name: material, custom_dir: overrides}
+theme: {name: material, custom_dir: course/theme}
 plugins: [search, livepages]
 markdown_extensions: [attr_list, md_in_html, pymdownx.highlight, pymdownx.superfences, livepages, livepages.mathml]
 nav:
@@ -24,7 +24,7 @@ nav:
 
 def build(site: Site, code: str) -> subprocess.CompletedProcess[str]:
     """Zensical's build of a site with a page of one block, in the templates of this one."""
-    shutil.copytree(Path(__file__).parents[1] / "overrides", site.root / "overrides")
+    shutil.copytree(Path(__file__).parents[1] / "course", site.root / "course")
     site.write("mkdocs.yml", CONFIG)
     site.write("docs/index.md", "# Home\n\nText.\n")
     site.write("docs/one.md", f"# One\n\n```python\n{code}\n```\n")

@@ -12,13 +12,14 @@ from rjsmin import jsmin
 
 from livepages.execution import Failure
 from livepages.exporters import publish
+from livepages.integrations.assets import copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
 from livepages.source import ProjectError
 
 
 def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> list[Failure]:
-    """Write the pages' other forms beside their HTML; in a slim site, styles and scripts without what is for authors.
+    """Write the pages' other forms and the assets; in a slim site, leave out of styles and scripts what is for authors.
 
     Args:
         build: what the site was built from.
@@ -31,6 +32,7 @@ def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> 
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
+    copy_assets(site)
     project = build.engine.project
     if project.slim:
         _minify(project.docs, site)

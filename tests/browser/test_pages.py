@@ -91,7 +91,7 @@ def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(f
 
 
 def test_what_the_style_sheet_leaves_out_is_on_no_page(folder: Path) -> None:
-    absent = runpy.run_path(str(reader.ROOT / "overrides/slim.py"))["ABSENT"]
+    absent = runpy.run_path(str(reader.ROOT / "course/slim.py"))["ABSENT"]
     for file in folder.rglob("*.html"):
         classes = " ".join(re.findall(r'\sclass="([^"]*)"', file.read_text(encoding="utf-8"))).split()
         assert not [name for name in set(classes) if absent.search(f".{name}")], file

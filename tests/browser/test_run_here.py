@@ -174,7 +174,7 @@ CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
 nav: [index.md, {{Basics: [basics/light.md, basics/eight.md]}}, {{Practice: [practice/speed.md]}}]
-theme: {{custom_dir: {ROOT}/overrides}}
+theme: {{custom_dir: {ROOT}/course/theme}}
 hooks: []
 not_in_nav: ""
 markdown_extensions:
@@ -194,8 +194,7 @@ class Served:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in ("javascripts", "stylesheets", "assets"):
-            shutil.copytree(ROOT / "docs" / name, root / "docs" / name)
+        shutil.copytree(ROOT / "docs" / "assets", root / "docs" / "assets")
         shutil.copytree(ROOT / "snippets" / "examiner", root / "snippets" / "examiner")
         for name, text in PAGES.items():
             file = root / "docs" / name

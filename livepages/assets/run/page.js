@@ -7,7 +7,7 @@ import { Kernel, Lost } from "./kernel.js";
 import { Output, element } from "./output.js";
 import { Result } from "./result.js";
 
-const root = new URL("../../", import.meta.url);
+const root = new URL("../../../", import.meta.url);
 const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
 const STOPS = 4000; // milliseconds in which what can be interrupted ends
 
@@ -71,7 +71,7 @@ class Page {
   }
 
   async #read() {
-    const style = element("link", { rel: "stylesheet", href: new URL("stylesheets/run.css", root) });
+    const style = element("link", { rel: "stylesheet", href: new URL("../run.css", import.meta.url) });
     const styled = new Promise((done) => (style.onload = style.onerror = done));
     if (!document.head.querySelector(`link[href="${style.href}"]`)) document.head.append(style);
     const link = document.querySelector('.live-masthead a[href$=".ipynb"]')?.href ?? new URL("live-index.ipynb", location.href);

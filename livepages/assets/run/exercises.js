@@ -2,7 +2,7 @@
 import { element } from "./output.js";
 
 const KEY = "live-exercises";
-const root = new URL("../../", import.meta.url);
+const root = new URL("../../../", import.meta.url);
 
 // The name of the exercise whose stub this is: a function that returns NotImplemented, or a class of which only the
 // description is written.

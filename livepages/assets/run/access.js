@@ -3,7 +3,7 @@ import { element } from "./output.js";
 import { Kernel } from "./kernel.js";
 
 const KEY = "live-kernels";
-const root = new URL("../../", import.meta.url);
+const root = new URL("../../../", import.meta.url);
 const served = () => document.querySelector("meta[name=live-kernels]");
 
 export class Off extends Error {}

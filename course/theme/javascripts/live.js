@@ -75,13 +75,13 @@ const into = ({ target, pointerType }) =>
   pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable pre > code");
 document.addEventListener("click", (event) => {
   const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
-  if (asked) import(new URL("run/page.js", own)).then(({ clicked }) => clicked(asked, event));
+  if (asked) import(new URL("../assets/livepages/run/page.js", own)).then(({ clicked }) => clicked(asked, event));
 });
 
 const arrived = () => {
   offer();
   if (/\/practice\//.test(location.pathname) && localStorage["live-exercises"])
-    import(new URL("run/exercises.js", own)).then(({ mark }) => mark());
+    import(new URL("../assets/livepages/run/exercises.js", own)).then(({ mark }) => mark());
   sizes.disconnect();
   document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();
