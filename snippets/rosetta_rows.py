@@ -1153,7 +1153,7 @@ def f(w):
 jax.grad(f)(3.0)
 
 # %% No gradient wanted
-# note: JAX needs no `no_grad`: nothing is recorded until you ask for a gradient.
+# note: JAX needs no `no_grad` outside a loss. Inside one, put `jax.lax.stop_gradient` around each value computed there.
 # torch
 w = x.clone().requires_grad_()
 with torch.no_grad():
