@@ -419,6 +419,64 @@ def test_a_compiled_loop_is_ended_by_a_restart(open_: Callable[..., Visit], serv
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
 
 
+def test_edits_and_verdicts_come_back(open_: Callable[..., Visit], served: Served) -> None:
+    page = open_("practice/speed/").page
+    page.get_by_role("button", name="Edit block 2").click()
+    answer = "def tax(income):\n    return 0.3 * income\n"
+    code(page, 2).fill(answer)
+    page.get_by_role("button", name="Check tax").click()
+    expect(yours(page, 2).locator(".live-verdict")).to_contain_text("tax: ")
+    page.reload()
+    expect(code(page, 2)).to_have_value(answer)
+    expect(yours(page, 2)).to_contain_text("Checked before:")
+    expect(page.get_by_text("Your edit, as you left it")).to_be_visible()
+    page.get_by_role("link", name="Home", exact=True).first.click()  # in place
+    expect(page).to_have_title(re.compile("^Home|^Small"))
+    page.go_back()
+    expect(code(page, 2)).to_have_value(answer)
+
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(code(other, 2)).to_have_value(answer)
+    code(page, 2).fill("def tax(income):\n    return 1.0\n")
+    expect(code(other, 2)).to_have_value(re.compile("1.0"))
+    other.close()
+
+    page.get_by_role("button", name="Put back the original of block 2").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(code(page, 2)).to_have_value(re.compile("1.0"))
+    page.get_by_role("button", name="Your edits").click()
+    panel = page.get_by_role("region", name="Your edits")
+    expect(panel.get_by_role("link", name="Practice")).to_be_visible()
+    panel.get_by_role("button", name="Clear your edits of Practice").click()
+    expect(panel).to_contain_text("This browser keeps no edits of yours.")
+    expect(code(page, 2)).to_have_value(re.compile("NotImplemented"))
+    page.reload()
+    page.get_by_role("button", name="Edit block 2").wait_for()
+    expect(code(page, 2)).to_have_count(0)
+
+
+def test_an_edit_follows_its_code_and_says_that_the_published_one_changed(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    for number in (2, 3):
+        page.get_by_role("button", name=f"Edit block {number}").click()
+        code(page, number).fill(f"mine = {number}")
+    key = "live-edits:/practice/speed/"
+    page.evaluate(
+        """key => {
+          const kept = JSON.parse(localStorage[key]);
+          const [[first, one], [second, two]] = Object.entries(kept.blocks);
+          kept.blocks = { gone: one, [second]: { ...two, original: "another" } };
+          localStorage[key] = JSON.stringify(kept);
+        }""",
+        key,
+    )
+    page.reload()
+    expect(code(page, 2)).to_have_value("mine = 2")
+    expect(code(page, 3)).to_have_value("mine = 3")
+    expect(page.get_by_text("The published code has changed since you edited it")).to_have_count(1)
+
+
 @pytest.mark.slow
 def test_two_tabs_have_kernels_of_their_own_which_end_with_them(open_: Callable[..., Visit], served: Served) -> None:
     one, two = open_("basics/eight/").page, open_("").page

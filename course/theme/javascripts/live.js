@@ -51,7 +51,10 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 
-// Two buttons run a block on the reader's own machine and edit it. What that takes comes with the first click.
+// What running blocks takes comes when it is needed.
+const running = (name) => import(new URL(`../assets/livepages/run/${name}`, own));
+
+// Two buttons run a block on the reader's own machine and edit it.
 const offer = () => {
   let number = 0;
   for (const code of document.querySelectorAll(".live-anchor + .highlight")) {
@@ -75,13 +78,23 @@ const into = ({ target, pointerType }) =>
   pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable pre > code");
 document.addEventListener("click", (event) => {
   const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
-  if (asked) import(new URL("../assets/livepages/run/page.js", own)).then(({ clicked }) => clicked(asked, event));
+  if (asked) running("page.js").then(({ clicked }) => clicked(asked, event));
 });
+
+// What the browser keeps under a name; nothing where it may not keep anything.
+const stored = (name) => {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+};
 
 const arrived = () => {
   offer();
-  if (/\/practice\//.test(location.pathname) && localStorage["live-exercises"])
-    import(new URL("../assets/livepages/run/exercises.js", own)).then(({ mark }) => mark());
+  if (stored(`live-edits:${location.pathname}`)) running("page.js").then(({ restore }) => restore());
+  for (const place of document.querySelectorAll("[data-live-edits]")) running("stored.js").then(({ list }) => list(place));
+  if (/\/practice\//.test(location.pathname) && stored("live-exercises")) running("exercises.js").then(({ mark }) => mark());
   sizes.disconnect();
   document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();

@@ -26,6 +26,13 @@ export const solved = (name) => {
   mark();
 };
 
+export const count = () => done().size;
+
+export const forget = () => {
+  localStorage.removeItem(KEY);
+  document.querySelectorAll(".live-solved").forEach((part) => part.classList.remove("live-solved"));
+};
+
 // A link to the next exercise of the page that is not solved, else to the page of all.
 export const next = (exercises) => {
   const found = exercises.find(([name]) => !done().has(name));

@@ -2,10 +2,12 @@
 // notebook: its cells say under `live` which block of the page each is, and what that gave when the site was built.
 import { Off, button, cut, known, panel } from "./access.js";
 import { edit } from "./editor.js";
+import { digest, followed, keep, matched } from "./edits.js";
 import { next, examination, solved, stub } from "./exercises.js";
 import { Kernel, Lost } from "./kernel.js";
 import { Output, element } from "./output.js";
 import { Result } from "./result.js";
+import { list } from "./stored.js";
 
 const root = new URL("../../../", import.meta.url);
 const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
@@ -37,6 +39,14 @@ export const clicked = async (target, event) => {
     here = undefined; // the next click reads the page anew
   }
 };
+
+// Show what a reader has written into the blocks of this page when they were here before.
+export const restore = () => {
+  here ??= new Page();
+  here.ready.catch(() => (here = undefined)); // the next click tells why
+};
+
+followed(() => here?.ready.then(() => here.follow()));
 
 // The line and column of the code that a click points at, both from 0.
 const placeOf = (code, { clientX, clientY }) => {
@@ -86,6 +96,21 @@ class Page {
     }
     await Promise.race([styled, new Promise((done) => setTimeout(done, 1000))]);
     this.#showBar();
+    this.follow();
+  }
+
+  // Bring blocks to what is kept of them, except for one that is being written: this tab knows better.
+  follow() {
+    const entries = matched(this.blocks.map(({ id, original }) => [id, original]));
+    for (const block of this.blocks) block.follow(entries[block.id]);
+  }
+
+  store(block, entry) {
+    try {
+      keep(block, entry);
+    } catch {
+      this.say("This browser has no room for your edits, or may not keep them: they are lost when you leave the page.");
+    }
   }
 
   get blocks() {
@@ -329,6 +354,16 @@ class Page {
 
   // --- the bar at the bottom of the window ---
 
+  #showStored() {
+    document.querySelector(".live-panel")?.remove();
+    const place = element("div");
+    const panel = element("section", { className: "live-panel", ariaLabel: "Your edits" }, place, element("p", {}, button("Close", () => panel.remove())));
+    list(place, () => this.follow());
+    this.#bar.before(panel);
+    panel.scrollIntoView({ block: "nearest" });
+    panel.querySelector("button").focus();
+  }
+
   #showBar() {
     const record = button("Download this host's record", () => this.#download(), { className: "live-record", hidden: true });
     this.#bar = element("section", { className: "live-bar md-typeset", ariaLabel: "Run it here" },
@@ -339,6 +374,7 @@ class Page {
         button("Restart", () => this.restart(), { className: "live-restart" }),
         record,
         button("Disconnect", () => this.disconnect()),
+        button("Your edits", () => this.#showStored()),
       ),
     );
     this.article.append(this.#bar);
@@ -385,7 +421,7 @@ class Block {
   #editor;
 
   constructor(page, cell, shown, result) {
-    Object.assign(this, { page, cell, shown, result });
+    Object.assign(this, { page, cell, shown, result, id: cell.live.block, original: digest(cell.source) });
     this.run = result.querySelector(".live-run");
     this.name = this.run?.ariaLabel.replace(/^Run /, "") ?? "block";
     this.exercise = stub(cell.source);
@@ -393,6 +429,26 @@ class Block {
 
   get code() {
     return this.#editor?.value ?? this.cell.source;
+  }
+
+  // Show the entry that is kept of it.
+  follow(entry) {
+    const code = entry?.code ?? this.cell.source;
+    if (code === this.code || this.#editor?.textarea === document.activeElement) return;
+    this.#kept = entry;
+    this.#edit();
+    this.#editor.setOptions({ value: code });
+    this.#note.textContent = !entry ? "" : entry.original === this.original ? "Your edit, as you left it" : "The published code has changed since you edited it: Put back shows it";
+    if (entry?.verdict) this.begin().remember(entry.verdict);
+  }
+
+  // Keep what is written, without what an examiner said of other code.
+  #changed() {
+    this.#back.disabled = !this.cell.edited;
+    if (this.code === (this.#kept?.code ?? this.cell.source)) return;
+    this.#kept = this.cell.edited ? { code: this.code, original: this.original } : undefined;
+    this.page.store(this.id, this.#kept);
+    this.#note.textContent = "";
   }
 
   // What the first click does: an editor in the place of the code, and run it.
@@ -410,7 +466,7 @@ class Block {
     this.#editor = edit(place, {
       name: `Code of ${this.name}. Control Enter runs it, Escape leaves.`,
       value: this.cell.source,
-      changed: () => this.#back && (this.#back.disabled = !this.cell.edited),
+      changed: () => this.#back && this.#changed(),
       run: (on) => this.#go(on),
       leave: () => this.#run.focus(),
     });
@@ -419,19 +475,23 @@ class Block {
 
   #run;
   #back;
+  #note = element("span", { className: "live-note", role: "status" });
+  #kept; // the entry of what is written
 
   #tools(place) {
     this.#run = button("Run", () => this.#go(false), { ariaLabel: `Run ${this.name}` });
     this.#back = button("Put back", () => this.#putBack(), { ariaLabel: `Put back the original of ${this.name}`, disabled: true });
     const check = button("Check", () => this.#check(), { ariaLabel: `Check ${this.exercise}`, className: "live-check" });
     const hint = element("span", { ariaHidden: "true" }, "Ctrl-Enter runs, Esc leaves");
-    place.append(element("p", { className: "live-tools" }, this.#run, ...(this.exercise ? [check] : []), this.#back, hint));
+    place.append(element("p", { className: "live-tools" }, this.#run, ...(this.exercise ? [check] : []), this.#back, hint, " ", this.#note));
     if (this.run) this.run.parentElement.hidden = true;
   }
 
   #putBack() {
+    const mine = this.code;
     this.#editor.setOptions({ value: this.cell.source });
     this.#editor.textarea.focus();
+    this.#note.replaceChildren("The original is back. ", button("Undo", () => this.#editor.setOptions({ value: mine })));
     this.yours?.element.remove();
     this.yours = undefined;
   }
@@ -462,6 +522,7 @@ class Block {
       const verdict = await this.page.examine(this.cell, this.exercise, goes);
       if (!verdict) return;
       if (verdict.right) solved(this.exercise);
+      if (this.#kept) this.page.store(this.id, (this.#kept = { ...this.#kept, verdict }));
       const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
       this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others)] : []));
     });

@@ -31,6 +31,12 @@ export class Result {
     this.element.dataset.equal = equal;
   }
 
+  // Show what an examiner said before, when the page was last open.
+  remember(verdict) {
+    this.#status.textContent = "Checked before:";
+    this.judge(verdict);
+  }
+
   // Show what an examiner says of an exercise, and where to go on.
   judge({ right, words }, ...more) {
     this.element.querySelector(".live-verdict")?.remove();
