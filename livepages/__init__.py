@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 __all__ = [
     "Block",
+    "BlockResult",
     "Engine",
     "Failure",
     "Outcome",
@@ -13,13 +14,12 @@ __all__ = [
     "ProjectError",
     "Records",
     "Run",
-    "failures",
     "find_project",
     "read_page",
 ]
 
 if TYPE_CHECKING:
-    from livepages.execution import Engine, Failure, Outcome, Run, failures
+    from livepages.execution import BlockResult, Engine, Failure, Outcome, Run
     from livepages.records import Records
     from livepages.source import Block, Page, PageError, Project, ProjectError, find_project, read_page
 else:

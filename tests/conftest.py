@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execution import Engine, Failure, Outcome, Run, Runner, failures
+from livepages.execution import Engine, Failure, Outcome, Run, Runner
 from livepages.source import Page, Project, find_project
 from tests.prepared import Commands
 
@@ -47,14 +47,14 @@ class Course:
         pages, unread = self.engine.read(read_course(self.project).pages)
         kept = self.engine.kept(pages, failed=True)
         return [failure.page for failure in unread] + [
-            page.name for page in pages if page.path in kept and failures(page, kept[page.path])
+            page.name for page in pages if page.path in kept and kept[page.path].failures
         ]
 
     def ran(self, path: Path) -> tuple[Page, Run]:
         """A page that does what it says, and its run."""
         page = self.page(path)
         run = (self.engine.kept([page], failed=True) or self.engine.run([page]))[path]
-        if failed := failures(page, run):
+        if failed := run.failures:
             pytest.skip(f"{failed[0].page}:{failed[0].line} fails, which its own test tells")
         return page, run
 
@@ -161,7 +161,7 @@ class Site:
         return self.run(*blocks, head=head)[1].outcomes
 
     def failures(self, *blocks: str, head: str = "") -> list[Failure]:
-        return failures(*self.run(*blocks, head=head))
+        return self.run(*blocks, head=head)[1].failures
 
 
 def process_ends(pid: str) -> bool:

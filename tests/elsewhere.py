@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from livepages.course import read_course
-from livepages.execution import Engine, Run, failures, judge
+from livepages.execution import Engine, Run
 from livepages.records import Entry, differ, entry
 from livepages.source import Block, Page, find_project
 from tests.room import FILE, Seen, watched
@@ -115,17 +115,17 @@ def run(paths: Sequence[Path], out: Path) -> None:
         engine.close()
     found: dict[str, object] = {}
     for page in programs:
-        for block, outcome in zip(page.program, runs[page.path].outcomes, strict=True):
-            found[_name(block)] = {
-                "entry": asdict(entry(block, outcome)),
-                "failure": str(judge(block, outcome) or ""),
-                "figures": outcome.figures,
+        for result in runs[page.path].program:
+            found[_name(result.block)] = {
+                "entry": asdict(entry(result)),
+                "failure": str(result.failure or ""),
+                "figures": result.outcome.figures,
             }
     out.write_text(json.dumps(found), encoding="utf-8")
 
 
 def _say(page: Page, run: Run) -> None:
-    print("\n".join([f"{page.name}: {run.seconds:.0f} s", *map(str, failures(page, run))]), flush=True)
+    print("\n".join([f"{page.name}: {run.seconds:.0f} s", *map(str, run.failures)]), flush=True)
 
 
 def read(out: Path) -> Kind:

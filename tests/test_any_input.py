@@ -18,7 +18,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from livepages.execution import Outcome, Raised, Run
+from livepages.execution import Outcome, Raised, Run, pair_results
 from livepages.exporters.download import Download
 from livepages.integrations import pytest_plugin
 from livepages.records import Records, compare
@@ -138,7 +138,7 @@ def test_marks(root: Path, mark: str) -> None:
                 pytest_plugin.add(item, text)
             except pytest.fail.Exception as error:
                 assert str(error)
-        Download(page, Run((Outcome(),)), project(root), "")
+        Download(page, Run(pair_results(page)), project(root), "")
 
 
 # --- the project -------------------------------------------------------------------------------------------------
@@ -189,7 +189,8 @@ def recorded(root: Path) -> tuple[Path, Page, dict[str, str]]:
     page = read("# T\n\n```python\nx = 1\n```\n\n```python raises='KeyError'\n{}['k']\n```\n", root)
     assert page
     raised = Raised("KeyError", ("KeyError",), "'k'", "KeyError: 'k'", 1)
-    run = Run((Outcome(output=(("out", "a\nb\n"),), counts={"trace": 1}), Outcome(raised=raised)), "cpu")
+    outcomes = Outcome(output=(("out", "a\nb\n"),), counts={"trace": 1}), Outcome(raised=raised)
+    run = Run(pair_results(page, outcomes), "cpu")
     record(project(root), "cpu", [(page, run)])
     records = root / "records"
     return root, page, {str(file.relative_to(records)): file.read_text() for file in records.rglob("*.yml")}

@@ -18,8 +18,8 @@ ROOT = Path(livepages.__file__).parent
 ORDER = ["integrations", "exporters", "rendering", "records", "course", "execution", "source", "worker"]
 INTEGRATIONS = {"cli", "markdown_extension", "mkdocs_plugin", "pytest_plugin"}
 MKDOCS = {"address", "materialx", "mkdocs_plugin", "page_cache", "search"}
-PUBLIC = {"Block", "Engine", "Failure", "Outcome", "Page", "PageError", "Project", "ProjectError", "Records", "Run"}
-PUBLIC |= {"failures", "find_project", "read_page"}
+PUBLIC = {"Block", "BlockResult", "Engine", "Failure", "Outcome", "Page", "PageError", "Project", "ProjectError"}
+PUBLIC |= {"Records", "Run", "find_project", "read_page"}
 
 
 def name_of(file: Path) -> str:

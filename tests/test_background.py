@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execution import BackgroundRuns, Engine, Run, Runner, failures
+from livepages.execution import BackgroundRuns, Engine, Run, Runner
 from livepages.execution.processes import Server
 from livepages.integrations.build import Build
 from livepages.source import Page
@@ -95,8 +95,19 @@ def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines
     gate.open()
     assert builds.whole.wait(HANG)
     run = builds.run(page)
-    (failure,) = failures(page, run)
+    (failure,) = run.failures
     assert f"the block on line {failure.block} failed" == run.outcomes[2].skipped
+    assert builds.started == [page.name]
+
+
+def test_a_failed_run_is_shown_with_the_blocks_of_the_page_as_it_is_now(site: Site, builds: Builds) -> None:
+    include = site.write("snippets/words.md", "A word.\n")
+    path = site.write("docs/page.md", '--8<-- "words.md"\n\n```python\n1 / 0\n```\n')
+    before = site.read(path)
+    assert builds.run(before).results[0].block == before.blocks[0]
+    include.write_text("A word.\n\nAnother.\n", encoding="utf-8")
+    page = site.read(path)
+    assert builds.run(page).results[0].block == page.blocks[0] != before.blocks[0]
     assert builds.started == [page.name]
 
 

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 from livepages.course import Course, history, read_course
-from livepages.execution import Run
+from livepages.execution import Run, pair_results
 from livepages.exporters import publish
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
 from livepages.exporters.download import indented
@@ -50,7 +50,7 @@ class Book:
         refused = publish(
             self.site.project,
             read_course(self.site.project),
-            [(page, runs.get(page.path, Run(()))) for page in pages],
+            [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages],
             self.built,
         )
         for error in refused:
@@ -440,7 +440,8 @@ def test_markdown_holds_no_html_of_blocks(book: Book) -> None:
 
 def test_cells_do_not_go_on_in_a_list(book: Book) -> None:
     page = book.site.read(book.site.write("docs/part/page.md", TEXT))
-    texts = [cell.text for cell in split_cells(pieces(page, lambda file: file.name)) if isinstance(cell, Prose)]
+    cells = split_cells(pieces(page, Run(pair_results(page)), lambda file: file.name))
+    texts = [cell.text for cell in cells if isinstance(cell, Prose)]
     assert texts[2:4] == ["**Solution**", "goes on."]
     assert summary(page) == "A *first* paragraph with a link, in two lines."
 

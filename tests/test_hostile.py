@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execution import Engine, Failure, Run, Runner, failures
+from livepages.execution import Engine, Failure, Run, Runner
 from livepages.source import Page, ProjectError, find_project
 from tests.conftest import Site
 
@@ -32,7 +32,7 @@ def expected(text: str) -> list[tuple[str, int, str]]:
 
 def check(wanted: list[tuple[str, int, str]], page: Page | None, run: Run, unread: list[Failure]) -> None:
     """Compare what came of a page with what must: every failure, one of the outputs, one of the reasons for a skip."""
-    failed = failures(page, run) if page else unread
+    failed = run.failures if page else unread
     assert len(failed) == sum(kind in ("failure", "refused") for kind, _, _ in wanted), failed
     for kind, line, words in wanted:
         if kind == "refused":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execution import Engine, Runner, WorkerError, failures
+from livepages.execution import Engine, Runner, WorkerError
 from livepages.execution.cache import Cache
 from tests.conftest import HANG, Site, process_ends
 
@@ -143,7 +143,7 @@ def test_a_page_that_kills_its_parent_fails_alone(site: Site) -> None:
         runs = engine.run([guilty, *others])
     finally:
         engine.close()
-    (failure,) = failures(guilty, runs[guilty.path])
+    (failure,) = runs[guilty.path].failures
     assert "ended the process that pages are forked from" in failure.message and failure.block == 7
     assert [runs[other.path].outcomes[0].stdout for other in others] == ["fine\n"] * 3
 
@@ -308,5 +308,5 @@ def test_output_that_a_limit_on_files_cuts_off_is_a_failure_of_its_block(plain: 
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))",
         "print('x' * 100_000)",
     )
-    found = failures(page, run)
+    found = run.failures
     assert found and found[-1].block == 9

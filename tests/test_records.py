@@ -12,12 +12,12 @@ import yaml
 
 from livepages import rendering
 from livepages.course import read_course
-from livepages.execution import Outcome, Run
+from livepages.execution import Failure, Run, pair_results
 from livepages.integrations.build import Build
 from livepages.integrations.cli import main
-from livepages.records import Comparison, Records, mismatch, record
+from livepages.records import Comparison, Records, check_block, record
+from livepages.records.check import Mismatch
 from livepages.records.differences import Difference
-from livepages.records.mismatch import Mismatch
 from livepages.rendering import status
 from livepages.source import Page, ProjectError
 from livepages.worker import find_runtime, installed
@@ -204,7 +204,7 @@ def test_everything_that_reads_records_says_which_one_it_cannot_read(
     build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
     (failure,) = build.failures
     assert str(failure).startswith("records/cpu/page.yml:1: ")
-    for arguments in (["check"], ["compare", "cpu", "cpu"]):
+    for arguments in (["check"], ["compare", "cpu", "cpu"], ["run"]):
         status_, said = command(capsys, *arguments)
         assert status_ == 1 and said.count("records/cpu/page.yml:1: the record cannot be read") == 1
     site.write("records/cpu.yml", CONFLICT)
@@ -293,11 +293,11 @@ def test_an_outcome_must_equal_the_record_of_its_kind(recorded: tuple[Site, Page
     assert compared(site, page, run) is None
     edit(site, "x is 2.0", "x is 3.0")
     found = compared(site, page, run)
-    assert found and found.same_kind
+    assert isinstance(found, Failure) and found.line == page.blocks[0].line
     label = Records(site.project).hosts[0].label
     assert label == f"cpu, jax {installed('jax')}, {run.computer}"
     assert (
-        str(found)
+        found.detail
         == f"the record of cpu ({label}) differs; numbers, by 1 at most, relative 0.33:\n-x is 3.0\n+x is 2.0"
     )
 
@@ -319,7 +319,7 @@ def test_a_difference_from_a_record_of_another_kind_only_informs(
     assert compared(site, page, run) is None
     edit(site, "x is 2.0", "x is 3.0", "other")
     found = compared(site, page, run)
-    assert found and not found.same_kind and found.host.name == "other"
+    assert isinstance(found, Mismatch) and found.host.name == "other"
     record(site.project, "cpu", [(page, run)])  # and now there is one of this kind, which decides
     assert compared(site, page, run) is None
 
@@ -331,11 +331,11 @@ def test_the_nearest_record_is_of_the_same_device_and_release(recorded: tuple[Si
     rename(site, "near", instruction_set="avx1024")
     edit(site, "x is 2.0", "x is 3.0", "near")
     found = compared(site, page, run)
-    assert found and found.host.name == "near"
+    assert isinstance(found, Mismatch) and found.host.name == "near"
     edit(site, "x is 2.0", "x is 3.0", "old")
     (site.root / "records/near.yml").unlink()
     found = compared(site, page, run)
-    assert found and found.host.name == "old"
+    assert isinstance(found, Mismatch) and found.host.name == "old"
 
 
 def test_of_an_accelerator_the_kind_of_computer_does_not_matter(recorded: tuple[Site, Page, Run]) -> None:
@@ -344,13 +344,12 @@ def test_of_an_accelerator_the_kind_of_computer_does_not_matter(recorded: tuple[
     edit(site, "device: cpu", "device: NVIDIA H200")
     for device, same in (("NVIDIA H200", True), ("NVIDIA H100", False), ("cpu", False)):
         found = compared(site, page, replace(run, device=device, computer="Linux aarch64 neon"))
-        assert found and found.same_kind == same
+        assert isinstance(found, Failure if same else Mismatch)
 
 
-def compared(site: Site, page: Page, run: Run) -> Mismatch | None:
+def compared(site: Site, page: Page, run: Run) -> Failure | Mismatch | None:
     """How the first block of a run differs from the records."""
-    block = page.program[0]
-    return mismatch(block, run.outcomes[0], run, Records(site.project).seen(page)[block.index], find_runtime("jax"))
+    return check_block(run.results[0], run, Records(site.project).seen(page)[0], find_runtime("jax"))
 
 
 def edit(site: Site, old: str, new: str, host: str = "cpu") -> None:
@@ -474,6 +473,21 @@ def test_checking_records_does_not_import_jax(recorded: tuple[Site, Page, Run]) 
     assert done.returncode == 0, done.stderr
 
 
+def test_the_build_and_the_command_line_fail_as_the_tests_do_where_an_output_differs(
+    recorded: tuple[Site, Page, Run], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, page, _ = recorded
+    monkeypatch.chdir(site.root)
+    assert command(capsys, "run", str(page.path))[0] == 0
+    edit(site, "x is 2.0", "x is 3.0")
+    told = f"{page.name}:{page.blocks[0].line}: block of line {page.blocks[0].line}: the output differs from the record"
+    status_, said = command(capsys, "run")
+    assert status_ == 1 and told in said and "-x is 3.0" in said
+    build = Build(site.engine)
+    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    assert [str(failure).partition(";")[0] for failure in build.failures] == [told]
+
+
 def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: pytest.Pytester) -> None:
     pytester.makepyprojecttoml("[tool.livepages]\n")
     page = pytester.mkdir("docs") / "page.md"
@@ -558,7 +572,7 @@ def test_until_a_block_has_run_its_record_is_shown_and_said_to_be_one(site: Site
     )
     page, run = site.run(*blocks)
     record(site.project, "cpu", [(page, run)])
-    waits = Run((Outcome(pending=True),) * 7)
+    waits = Run(pair_results(page))
     text, error, volatile, markup, figure, quiet = results(site, page, waits)
     said = f"Running … This output was recorded on {recorded_label(site)}:</p>"
     assert text.startswith(" live-recorded") and said in text and 'data-live-pending="docs/page.md:3"' in text
@@ -570,7 +584,7 @@ def test_until_a_block_has_run_its_record_is_shown_and_said_to_be_one(site: Site
     assert quiet.startswith(" live-silent") and ">Running …</p></div>" in quiet
 
     # What has run by now is shown instead, and a record of other code is not.
-    half = results(site, page, replace(waits, outcomes=(run.outcomes[0], *waits.outcomes[1:])))
+    half = results(site, page, Run(pair_results(page, run.outcomes[:1])))
     assert (
         "a &lt;b" in half[0]
         and "Running" not in half[0]
@@ -594,17 +608,17 @@ def recorded_label(site: Site) -> str:
 
 
 def test_a_page_that_is_running_does_not_say_that_all_its_outputs_are_its_own(recorded: tuple[Site, Page, Run]) -> None:
-    run = recorded[2]
+    _, page, run = recorded
     assert "Every output on this page was produced by the code above it, with jax 1 on cpu." in rendering.stamp(
         run, "jax 1"
     )
-    waits = rendering.stamp(replace(run, outcomes=(*run.outcomes[:2], Outcome(pending=True))), "jax 1")
+    waits = rendering.stamp(replace(run, results=pair_results(page, run.outcomes[:2])), "jax 1")
     assert "Every output" not in waits and "its recorded output is shown" in waits
 
 
 def test_the_record_that_is_shown_is_the_nearest(site: Site) -> None:
     page, run = site.run("print('here')")
-    waits = replace(run, outcomes=(Outcome(pending=True),))
+    waits = replace(run, results=pair_results(page))
     for name, about in (("old", {"jax": "0.4.1"}), ("other", {"instruction_set": "avx1024"}), ("near", {})):
         record(site.project, "cpu", [(page, run)])
         rename(site, name, **about)

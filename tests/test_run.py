@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.execution import ERR, OUT, Run, Runner, WorkerError, failures, judge
+from livepages.execution import ERR, OUT, Run, Runner, WorkerError
 from livepages.execution.processes import Server
 from livepages.execution.runner import Running, Task, finished
 from livepages.source import Page
@@ -45,7 +45,7 @@ def test_multiprocessing_starts_children_from_the_blocks_run_so_far(site: Site) 
         'if __name__ == "__main__":\n    with multiprocessing.get_context("spawn").Pool(1) as pool:\n        print(pool.map(double, [1, 2]))',
     )
     page, run = site.run(*code)
-    assert not failures(page, run)
+    assert not run.failures
     assert run.outcomes[2].stdout == "[2, 4]\n"
 
 
@@ -56,7 +56,7 @@ def test_an_import_from_the_future_in_a_later_block_does_not_keep_children_from_
         'if __name__ == "__main__":\n    with multiprocessing.get_context("spawn").Pool(1) as pool:\n        print(pool.map(double, [x]))',
     )
     page, run = site.run(*code)
-    assert not failures(page, run)
+    assert not run.failures
     assert run.outcomes[2].stdout == "[2]\n"
 
 
@@ -192,7 +192,7 @@ def marked(site: Site, mark: str) -> tuple[Page, Run]:
     ],
 )
 def test_what_a_mark_raises_is_the_failure_of_its_block(site: Site, mark: str, message: str) -> None:
-    (failure,) = failures(*marked(site, mark))
+    (failure,) = marked(site, mark)[1].failures
     assert (failure.page, failure.line) == ("docs/page.md", 4) and message in failure.message
 
 
@@ -210,7 +210,7 @@ def test_what_a_mark_raises_is_the_failure_of_its_block(site: Site, mark: str, m
 )
 def test_marks_keep_a_block_from_running(site: Site, mark: str, skipped: str) -> None:
     page, run = marked(site, mark)
-    assert not failures(page, run)
+    assert not run.failures
     assert (run.outcomes[0].skipped, run.outcomes[0].stdout) == (skipped, "" if skipped else "ran\n")
 
 
@@ -360,7 +360,7 @@ def test_a_page_under_way_gives_what_it_has(site: Site, runner: Runner) -> None:
     assert first_output(running) == "first\n"
     so_far = running.so_far()
     assert [outcome.pending for outcome in so_far.outcomes] == [False, True, True] and so_far.pending
-    assert [failure.block for failure in failures(page, so_far)] == [3]
+    assert [failure.block for failure in so_far.failures] == [3]
     assert not list(finished([running], 0.0))
     gate.open()
     assert list(finished([running])) == [running]
@@ -401,7 +401,7 @@ def test_the_time_of_a_block_begins_with_the_block(site: Site, monkeypatch: pyte
     monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
     site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
     page, runner = site.page('timeout="0.3"\nprint("in time")'), Runner()
-    assert not failures(page, runner.run(site.project, [Task(page)])[page.path])
+    assert not runner.run(site.project, [Task(page)])[page.path].failures
     runner.close()
 
 
@@ -503,7 +503,7 @@ def test_bytes_that_are_no_text_are_shown_escaped(site: Site) -> None:
 
 def test_control_characters_are_shown_escaped(site: Site) -> None:
     page, run = site.run("print('\\x1b[31mred\\0')", 'raises="ValueError"\nraise ValueError("\\x1b[31mred")')
-    assert not failures(page, run)
+    assert not run.failures
     assert run.outcomes[0].stdout == "\\x1b[31mred\\x00\n"
     assert run.outcomes[1].raised and run.outcomes[1].raised.message == "\\x1b[31mred"
 
@@ -511,7 +511,7 @@ def test_control_characters_are_shown_escaped(site: Site) -> None:
 def test_what_a_thread_says_after_the_last_block_belongs_to_it(site: Site) -> None:
     code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()"
     page, run = site.run(code, "print('last')")
-    assert not failures(page, run)
+    assert not run.failures
     assert "".join(outcome.stdout for outcome in run.outcomes) == "last\nlate\n"
 
 
@@ -547,7 +547,7 @@ def test_an_expected_error_is_kept_with_the_pages_own_lines(site: Site) -> None:
         "import jax",
         'raises="TracerBoolConversionError" match="traced array"\ndef f(x):\n    if x > 0:\n        return x\n\njax.jit(f)(1.0)',
     )
-    assert not failures(page, run)
+    assert not run.failures
     raised = run.outcomes[1].raised
     assert raised is not None
     assert raised.type == "TracerBoolConversionError"
@@ -635,7 +635,7 @@ STOPS = {
 def test_the_blocks_after_a_failed_one_do_not_run_but_those_that_rest_on_no_other(site: Site, kind: str) -> None:
     code, message = STOPS[kind]
     page, run = site.run("print('before')", code, "print('after')", "isolated='on'\nprint('fresh')", "print('last')")
-    (failure,) = failures(page, run)
+    (failure,) = run.failures
     assert message in failure.message and failure.block == page.program[1].line
     assert [outcome.stdout for outcome in run.outcomes] == ["before\n", "", "", "fresh\n", ""]
     assert [outcome.stopped_by for outcome in run.outcomes] == [None, None, 1, None, 1]
@@ -646,7 +646,7 @@ def test_the_blocks_after_a_failed_one_do_not_run_but_those_that_rest_on_no_othe
 def test_the_failure_of_a_fresh_block_stops_no_other(site: Site, code: str) -> None:
     fresh = f"isolated='on' {code}" if code.startswith("timeout") else f"isolated='on'\n{code}"
     page, run = site.run("x = 'set'", fresh, "print(x)", fresh, "print(x, 'again')")
-    assert [failure.block for failure in failures(page, run)] == [page.program[1].line, page.program[3].line]
+    assert [failure.block for failure in run.failures] == [page.program[1].line, page.program[3].line]
     assert [outcome.stdout for outcome in run.outcomes] == ["", "", "set\n", "", "set again\n"]
     assert {"jax"} <= set(run.modules) and run.device
 
@@ -659,7 +659,7 @@ def test_settings_that_are_refused_stop_every_block(site: Site) -> None:
 
 def test_what_needs_a_name_of_a_block_that_does_not_run_here_is_not_run_either(site: Site) -> None:
     page, run = site.run('needs="tpus>=4096"\nx = 1', "y = x", "print(y)", "print('on')", "print(undefined)", "z = 1")
-    (failure,) = failures(page, run)
+    (failure,) = run.failures
     assert "undefined" in failure.message
     assert run.outcomes[1].skipped == f"needs x, which the block on line {page.program[0].line} did not get to make"
     assert run.outcomes[2].skipped.startswith("needs y") and run.outcomes[3].stdout == "on\n"
@@ -676,7 +676,7 @@ def test_what_a_process_says_belongs_to_the_block_that_started_it(site: Site) ->
     program = "import subprocess\nsubprocess.Popen(['sh', '-c', 'while ! test -e go; do sleep 0.01; done; echo later; echo >&2 err']);"
     go = "print('third')\nopen('go', 'w').close()\nos.wait(), os.wait();\nprint('end')"
     page, run = site.run(late, program, go)
-    assert not failures(page, run)
+    assert not run.failures
     assert [outcome.stdout for outcome in run.outcomes] == ["first\nlate\n", "later\nerr\n", "third\nend\n"]
 
 
@@ -692,7 +692,7 @@ def test_a_variable_that_jax_does_not_take_is_named(
 ) -> None:
     monkeypatch.setenv(variable, value)
     page, runner = site.page("import jax\njax.devices()"), Runner()
-    (failure,) = failures(page, runner.run(site.project, [Task(page)])[page.path])
+    (failure,) = runner.run(site.project, [Task(page)])[page.path].failures
     runner.close()
     assert message in str(failure)
 
@@ -757,7 +757,7 @@ def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: 
     bystander = site.page("print('untouched')", name="bystander")
     runs = site.engine.run([hostile, bystander])
     assert runs[bystander.path].outcomes[0].stdout == "untouched\n"
-    (failure,) = failures(hostile, runs[hostile.path])
+    (failure,) = runs[hostile.path].failures
     assert message in failure.message
     assert (failure.page, failure.block) == ("docs/hostile.md", 7)
     before, _, after = runs[hostile.path].outcomes
@@ -773,7 +773,7 @@ def test_what_a_block_gave_is_known_whatever_it_writes_among_the_messages(site: 
 
 def test_output_may_hold_anything_that_is_text(site: Site) -> None:
     page, run = site.run("print('`' * 8 + '\\n~~~~\\n</div><script>{{ x }} &amp;')")
-    assert not failures(page, run)
+    assert not run.failures
     assert run.outcomes[0].stdout == "````````\n~~~~\n</div><script>{{ x }} &amp;\n"
 
 
@@ -806,7 +806,7 @@ def test_pages_leave_no_folder_behind(site: Site, tmp_path: Path, monkeypatch: p
 def test_needs_that_the_host_lacks_are_no_failure(site: Site) -> None:
     page, run = site.run('needs="tpus>=4096"\nprint(1)', "print(2)")
     assert run.outcomes[0].skipped == "needs tpus>=4096; this host has no tpu"
-    assert not failures(page, run)
+    assert not run.failures
 
 
 def test_expected_output_is_compared(site: Site) -> None:
@@ -818,7 +818,7 @@ def test_expected_output_is_compared(site: Site) -> None:
         ("expected-output-ignore-whitespace", "a b"),
     ):
         page = site.read(site.write("docs/p.md", text.format(kind, wanted)))
-        verdicts.append(judge(page.blocks[0], site.engine.run([page])[page.path].outcomes[0]) is None)
+        verdicts.append(not site.engine.run([page])[page.path].failures)
     assert verdicts == [True, False, True]
 
 

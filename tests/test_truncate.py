@@ -4,7 +4,8 @@ import nbformat
 import pytest
 
 from livepages import rendering
-from livepages.execution import Outcome, Raised, Run, judge, truncated
+from livepages.execution import Outcome, Raised, Run, pair_results
+from livepages.execution.limits import truncated
 from livepages.execution.truncate import FIGURE, LINE, MESSAGE, OUTPUT, TRACEBACK, head, head_tail
 from livepages.exporters.cells import pieces
 from livepages.exporters.markdown import plain
@@ -29,13 +30,13 @@ OPTIONS = {"message": 'raises="ValueError"', "traceback": 'raises="ValueError"',
 @pytest.mark.parametrize("name", OUTCOMES)
 def test_page_notebook_markdown_and_record_stay_readable_and_say_what_is_left_out(site: Site, name: str) -> None:
     page = site.page(f"{OPTIONS.get(name, '')}\nprint()".lstrip("\n"))
-    run = Run((OUTCOMES[name],))
-    assert judge(page.program[0], OUTCOMES[name]) is None
+    run = Run(pair_results(page, [OUTCOMES[name]]))
+    assert not run.failures
     forms = {
         "page": "\n".join(rendering.page_lines(page, run, site.project.runtime, {}, str)),
         "notebook": programs(page, run, site.project, "", str)["notebook"],
-        "Markdown": plain(page, run, site.project.runtime, pieces(page, str)),
-        "record": entry(page.program[0], OUTCOMES[name]).text,
+        "Markdown": plain(page, run, site.project.runtime, pieces(page, run, str)),
+        "record": entry(run.results[0]).text,
     }
     nbformat.validate(nbformat.reads(forms["notebook"], as_version=4))
     for form, text in forms.items():
@@ -66,15 +67,15 @@ def test_the_notes_count_what_is_left_out() -> None:
 def test_a_failure_is_told_at_a_size_that_can_be_read(site: Site) -> None:
     page = site.page("print()")
     raised = Raised("E", ("E",), "m" * 3_000_000, f"{FRAMES}\nE: the end", 1)
-    failure = judge(page.program[0], Outcome(raised=raised))
-    assert failure and len(str(failure)) < MESSAGE + 2 * TRACEBACK and failure.detail.endswith("E: the end")
+    (failure,) = Run(pair_results(page, [Outcome(raised=raised)])).failures
+    assert len(str(failure)) < MESSAGE + 2 * TRACEBACK and failure.detail.endswith("E: the end")
 
 
 def test_every_form_says_why_a_block_after_a_failed_one_did_not_run(site: Site) -> None:
     page = site.page("1 / 0", "print('after')")
     why = "the block on line 3 failed"
-    run = Run((Outcome(fault="failed"), Outcome(skipped=why, stopped_by=0)))
+    run = Run(pair_results(page, [Outcome(fault="failed"), Outcome(skipped=why, stopped_by=0)]))
     notebook = nbformat.reads(programs(page, run, site.project, "", str)["notebook"], as_version=4)
     assert f"Not run: {why}" in "\n".join(rendering.page_lines(page, run, site.project.runtime, {}, str))
-    assert f"Not run: {why}" in plain(page, run, site.project.runtime, pieces(page, str))
+    assert f"Not run: {why}" in plain(page, run, site.project.runtime, pieces(page, run, str))
     assert notebook.cells[-1].outputs[0].text == f"Not run: {why}\n"

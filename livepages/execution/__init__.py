@@ -1,4 +1,4 @@
-"""A `Page` to a `Run`: a fresh process for each page, limits, the cache, and what is wrong with an outcome.
+"""A `Page` to its `BlockResult`s: a fresh process for each page, limits, the cache.
 
 Knows nothing of MkDocs, nor of how a page is rendered.
 """
@@ -6,9 +6,8 @@ Knows nothing of MkDocs, nor of how a page is rendered.
 from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
 from livepages.execution.engine import Engine, engine_digest
-from livepages.execution.limits import truncated
-from livepages.execution.outcome import Failure, Run, count, failures, judge
 from livepages.execution.processes import FIXED, WorkerError
+from livepages.execution.results import BlockResult, Failure, Run, count, pair_results
 from livepages.execution.runner import Runner, turn
 from livepages.execution.truncate import head
 from livepages.worker import ERR, OUT, Outcome, Raised
@@ -18,6 +17,7 @@ __all__ = [
     "FIXED",
     "OUT",
     "BackgroundRuns",
+    "BlockResult",
     "Engine",
     "Failure",
     "Outcome",
@@ -28,9 +28,7 @@ __all__ = [
     "count",
     "distributions",
     "engine_digest",
-    "failures",
     "head",
-    "judge",
-    "truncated",
+    "pair_results",
     "turn",
 ]

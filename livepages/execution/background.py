@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from livepages.execution.engine import Engine, modified_since
-from livepages.execution.outcome import Run
+from livepages.execution.results import Run
 from livepages.execution.runner import Running, finished
 from livepages.source import Page
 
@@ -94,9 +94,9 @@ class BackgroundRuns:
             if path not in wanted or not attempt.is_current(wanted[path], project.root, modules):
                 attempt.running.stop()
                 del self._attempts[path]
-            elif attempt.run is None:
+            else:
+                attempt.seen = now if attempt.run is None else attempt.seen
                 attempt.running.task = replace(attempt.running.task, page=wanted[path])
-                attempt.seen = now
 
     def _so_far(self, attempt: _Attempt, done: Callable[[Page, Run], None], whole: Callable[[Path], None]) -> Run:
         running = attempt.running
@@ -110,7 +110,7 @@ class BackgroundRuns:
 
     @staticmethod
     def _finish(attempt: _Attempt, done: Callable[[Page, Run], None]) -> Run:
-        run = attempt.running.future.result()
+        run = attempt.running.future.result().of(attempt.running.task.page)
         if not attempt.told:
             attempt.told = True
             attempt.keep(attempt.running.task.page, run)

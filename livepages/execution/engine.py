@@ -7,18 +7,18 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
-from livepages.execution.outcome import Failure, Run, failures
 from livepages.execution.processes import FIXED
+from livepages.execution.results import Failure, Run, pair_results
 from livepages.execution.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
-from livepages.worker import from_json, installed, probe
+from livepages.worker import Outcome, from_json, installed, probe
 
 # What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
@@ -60,9 +60,7 @@ class Engine:
             entry = self._cache.get(_key(page, host))
             with contextlib.suppress(*_DAMAGED):
                 if entry and (failed or not entry["failed"]) and not any(self._changes(entry)):
-                    run = from_json(Run, entry["run"])
-                    if len(run.outcomes) == len(page.program):
-                        found[page.path] = run
+                    found[page.path] = _load_run(page, entry)
         return found
 
     def why_stale(self, page: Page) -> str:
@@ -78,22 +76,22 @@ class Engine:
         self,
         pages: Iterable[Page],
         done: Callable[[Page, Run], None] = lambda page, run: None,
-        counts: Mapping[Path, int] | None = None,
+        last: Mapping[Path, int] | None = None,
     ) -> dict[Path, Run]:
         """Run pages now, whatever the cache holds, and keep their runs.
 
         Args:
             pages: the pages.
             done: called for each when it has run.
-            counts: for pages that are to be run in part, how many blocks; such a run is not kept.
+            last: for pages that are to be run in part, the index of the last block; such a run is not kept.
         """
-        keep, counts = self._cache_writer(), counts or {}
+        keep, last = self._cache_writer(), last or {}
 
         def kept(page: Page, run: Run) -> None:
             keep(page, run)
             done(page, run)
 
-        tasks = [Task(page, counts.get(page.path)) for page in pages]
+        tasks = [Task(page, last.get(page.path)) for page in pages]
         return self._runner.run(self.project, tasks, kept)
 
     def start(self, pages: Iterable[Page]) -> tuple[list[Running], Callable[[Page, Run], None]]:
@@ -134,17 +132,15 @@ class Engine:
         host, began, root = _host(self.project), time.time(), self.project.root
 
         def keep(page: Page, run: Run) -> None:
-            if len(run.outcomes) == len(page.program) and not modified_since(
-                (root / name for name in run.files), began
-            ):
+            if not run.pending and not modified_since((root / name for name in run.files), began):
                 probes = {*run.probes, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
                 probes -= {f"variable {name}" for name in FIXED}
                 probes |= {"root"} if _is_tied_to(root, run) else set()
                 entry = {
-                    "run": asdict(run),
+                    **_dump_run(run),
                     "answers": {question: probe(question, str(root)) for question in sorted(probes)},
                     "versions": distributions.versions(run.modules),
-                    "failed": bool(failures(page, run)),
+                    "failed": bool(run.failures),
                 }
                 try:
                     self._cache.put(_key(page, host), entry)
@@ -204,6 +200,20 @@ def _key(page: Page, host: str) -> str:
     marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
     parts = (page.name, page.key, host, json.dumps([page.settings.exclusive, page.settings.depends_on]), marks)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _dump_run(run: Run) -> dict[str, Any]:
+    """What the cache keeps of a run: the blocks are the page's."""
+    about = {field.name: getattr(run, field.name) for field in fields(run) if field.name != "results"}
+    return {"about": about, "outcomes": [asdict(outcome) for outcome in run.outcomes]}
+
+
+def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
+    """The run of a page that the cache has kept."""
+    outcomes = [from_json(Outcome, outcome) for outcome in entry["outcomes"]]
+    if len(outcomes) != len(page.program):
+        raise ValueError("an outcome is missing")
+    return replace(from_json(Run, entry["about"] | {"results": ()}), results=pair_results(page, outcomes))
 
 
 def _is_tied_to(root: Path, run: Run) -> bool:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from livepages.execution.outcome import Run
 from livepages.execution.processes import Process, Server, ServerLostError, WorkerError
-from livepages.source import Page, Project
+from livepages.execution.results import Run, pair_results
+from livepages.source import Block, Page, Project
 from livepages.worker import (
     CRASH,
     EXIT_CANNOT_REPORT,
@@ -45,10 +45,15 @@ START_LIMIT = 120.0  # seconds until a page's process must have begun its first 
 
 @dataclass(frozen=True)
 class Task:
-    """A page to run: its first `count` blocks, all of them if None."""
+    """A page to run."""
 
     page: Page
-    count: int | None = None
+    last: int | None = None  # the index of the last block that runs; None for all
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks to run."""
+        return tuple(block for block in self.page.program if self.last is None or block.index <= self.last)
 
 
 def turn(page: Page) -> tuple[bool, int]:
@@ -124,7 +129,7 @@ class Running:
     def so_far(self) -> Run:
         """What the page has given up to now; blocks without an outcome yet are pending."""
         outcomes = _outcomes(self.task, self.messages.all)
-        return Run(tuple(outcome or Outcome(pending=True) for outcome in outcomes))
+        return Run(pair_results(self.task.page, (outcome or Outcome(pending=True) for outcome in outcomes)))
 
     def stop(self) -> None:
         """Let it end soon, its process too; its future is cancelled unless it has finished by then."""
@@ -252,7 +257,7 @@ class Runner:
 
     def _outcome(self, project: Project, running: Running) -> Run:
         """Run the blocks of a page; where one ends the process, those that do not rest on it in another."""
-        blocks = running.task.page.program[: running.task.count]
+        blocks = running.task.blocks
         only = [*range(len(blocks))]
         while only:
             ended = self._process(project, running, tuple(only))
@@ -381,7 +386,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
                 block.importorskip,
                 block.options.isolated,
             )
-            for block in page.program[: task.count]
+            for block in task.blocks
         ),
         only=only,
         uses=tuple(word for word in ("matplotlib",) if word in page.script),
@@ -462,7 +467,7 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
         outcome: its outcome.
         all_after: whether those do not run either that do not rest on it.
     """
-    blocks = running.task.page.program[: running.task.count]
+    blocks = running.task.blocks
     stopped = stopped_after(number, blocks[number].line)
     running.messages.all.append(BlockFinished(number, outcome))
     for at in range(number + 1, len(blocks)):
@@ -476,7 +481,7 @@ def _run_of(running: Running, computer: str) -> Run:
     finished = [message for message in said if isinstance(message, Finished)]
     asked = [message for message in said if isinstance(message, DependenciesReported | Finished)]
     return Run(
-        outcomes=tuple(outcome or Outcome() for outcome in _outcomes(running.task, said)),
+        results=pair_results(running.task.page, (outcome or Outcome() for outcome in _outcomes(running.task, said))),
         device=next((one.device for one in finished), ""),
         computer=computer,
         files=_sorted(*(one.files for one in asked)),
@@ -493,13 +498,12 @@ def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
 
 def _outcomes(task: Task, messages: Iterable[Message]) -> list[Outcome | None]:
     """The outcomes that are known, None for other blocks."""
-    outcomes: list[Outcome | None] = [None] * len(task.page.program[: task.count])
+    outcomes: list[Outcome | None] = [None] * len(task.blocks)
     faults: dict[int, str] = {}
     for message in list(messages):
         match message:
             case BlockFinished(block, outcome):
-                by = outcome.stopped_by  # its line may be another by now
-                outcomes[block] = outcome if by is None else stopped_after(by, task.page.program[by].line)
+                outcomes[block] = outcome
             case LateFailure(block, fault):
                 faults[block] = fault
     for block, fault in faults.items():

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
-from livepages.source import Block, Page, find_fences
+from livepages.execution import BlockResult, Run
+from livepages.source import Page, find_fences
 
 _TITLED = re.compile(
     r'(?P<indent> *)(?:!!!|\?\?\?\+|(?P<fold>\?\?\?)|===[!+]?) +(?P<kind>[\w -]*?) *(?:"(?P<title>.*)")? *'
@@ -33,16 +34,17 @@ class Prose:
 class Code:
     """A block, what stands before each of its lines (blanks in a list, marks in a quotation), and its closed fold."""
 
-    block: Block
+    result: BlockResult
     prefix: str
     fold: str = ""
 
 
-def pieces(page: Page, address: Callable[[Path], str]) -> list[Prose | Code]:
+def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose | Code]:
     """Prose and blocks in the page's order; prose is cut where a closed fold begins or ends.
 
     Args:
         page: the page.
+        run: what running it gave.
         address: what a link to a file of the site becomes.
     """
     lines, folds = _lines(page, address)
@@ -55,12 +57,13 @@ def pieces(page: Page, address: Callable[[Path], str]) -> list[Prose | Code]:
                 found.append(Prose(text, fold[1]))
 
     at = 0
-    for block in page.blocks:
-        add_prose(at, block.fence.start)
-        opening = lines[block.fence.start]
+    for result in run.results:
+        fence = result.block.fence
+        add_prose(at, fence.start)
+        opening = lines[fence.start]
         prefix = opening[: len(opening) - len(opening.lstrip("> \t"))]
-        found.append(Code(block, prefix, folds[block.fence.start][1]))
-        at = block.fence.end
+        found.append(Code(result, prefix, folds[fence.start][1]))
+        at = fence.end
     add_prose(at, len(lines))
     return found
 

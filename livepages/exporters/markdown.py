@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from livepages.execution import Outcome, Run, truncated
+from livepages.execution import BlockResult, Run
 from livepages.exporters.cells import Code, Prose, fenced
 from livepages.exporters.html_to_markdown import as_markdown
-from livepages.source import Block, Page
+from livepages.source import Page
 from livepages.worker import Runtime
 
 
@@ -18,15 +18,14 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
         runtime: what ran it.
         found: the page's prose and blocks, in order.
     """
-    outcomes = run.by_block(page)
     parts = []
     for piece in found:
         if isinstance(piece, Prose):
             parts.append(piece.text.strip("\n"))
             continue
-        for part in _shown(piece.block, outcomes.get(piece.block.index)):
+        for part in _shown(piece.result):
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
-    if run.outcomes:
+    if page.program:
         device = f" on {run.device}" if run.device else ""
         parts.append(
             f"*Every output on this page was produced by the code above it, with {runtime.version_label}{device}.*"
@@ -34,19 +33,17 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
     return "\n\n".join(parts) + "\n"
 
 
-def _shown(block: Block, outcome: Outcome | None) -> list[str]:
+def _shown(result: BlockResult) -> list[str]:
     """The block's source and what running it gave, each as Markdown."""
+    block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
     parts = []
     if options.source != "none" or not block.runs:
         title = f' title="{options.title}"' if options.title else ""
         parts.append(fenced(block.code, f"python{title}"))
-    if outcome is None:
-        return [*parts, f"*Not run: {options.reason}*"]
     if outcome.skipped:
-        where = "Not run here" if outcome.stopped_by is None else "Not run"
+        where = "Not run" if result.stopped_by or not block.runs else "Not run here"
         return [*parts, f"*{where}: {outcome.skipped}*"]
-    shown = truncated(outcome)
     text = "".join(text for _, text in shown.output)
     if options.html:
         parts += filter(None, [as_markdown(outcome.stdout)])

@@ -13,12 +13,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from livepages.execution import ERR, Outcome, truncated
+from livepages.execution import ERR, BlockResult
 from livepages.exporters.cells import Code, Prose, fenced
 from livepages.exporters.download import Download
 from livepages.records import short_key
 from livepages.rendering import anchors
-from livepages.source import Block
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -30,7 +29,6 @@ def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
         download: the page, made ready.
         cells: its prose and its blocks, in order.
     """
-    outcomes = download.run.by_block(download.page)
     places = anchors(download.page, download.run)
     head = [f"# {line}".rstrip() for line in download.head]
     if download.install:
@@ -40,14 +38,14 @@ def notebook(download: Download, cells: Iterable[Prose | Code]) -> str:
         if isinstance(cell, Prose):
             made.append(_markdown(_folded(cell.inside, cell.fold)))
             continue
-        block = cell.block
+        block = cell.result.block
         if not block.runs:
             text = f"Not run: {block.options.reason}\n\n{fenced(block.code, 'python')}"
             made.append(_markdown(_folded(text, cell.fold)))
             continue
         if carried := download.carried(block):
             made.append(_code(carried, metadata={"jupyter": {"source_hidden": True}, "live": {"prepares": True}}))
-        code = _code_cell(download, block, truncated(outcomes[block.index]), places[block.index])
+        code = _code_cell(download, cell.result, places[block.index])
         if cell.fold:
             code["metadata"]["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
         made.append(code)
@@ -90,15 +88,16 @@ def _lines(text: str) -> list[str]:
     return text.splitlines(keepends=True)
 
 
-def _code_cell(download: Download, block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
+def _code_cell(download: Download, result: BlockResult, place: str) -> dict[str, Any]:
+    block, outcome = result.block, result.shown
     options = block.options
-    metadata: dict[str, Any] = {"live": _about(block, outcome, place)}
+    metadata: dict[str, Any] = {"live": _about(result, place)}
     if options.source == "none":
         metadata["jupyter"] = {"source_hidden": True}
     if options.raises:
         metadata["tags"] = ["raises-exception"]
     outputs = [_stream("stderr" if stream == ERR else "stdout", text) for stream, text in outcome.output]
-    if outcome.stopped_by is not None:
+    if result.stopped_by:
         outputs.append(_stream("stderr", f"Not run: {outcome.skipped}\n"))
     if raised := outcome.raised:
         traceback = raised.traceback.split("\n")
@@ -117,8 +116,9 @@ def _folded(text: str, title: str) -> str:
     return f"<details><summary>{shown}</summary>\n\n{text}\n\n</details>"
 
 
-def _about(block: Block, outcome: Outcome, place: str) -> dict[str, Any]:
+def _about(result: BlockResult, place: str) -> dict[str, Any]:
     """What a reader's kernel has to know of a block: without what is empty."""
+    block, outcome = result.block, result.outcome
     options = block.options
     about = {
         "key": short_key(block),

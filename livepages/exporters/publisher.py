@@ -3,6 +3,7 @@
 import os.path
 import posixpath
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -105,14 +106,15 @@ class Publication:
         """
         page, run, place = *self._ran[path], self._places[path]
         url = self._base and self._base + quote(place.url)
-        given = (page, run, url, self._project, self._project.runtime.version_label, self._everywhere)
+        shown = replace(page, blocks=()), run  # which holds the blocks
+        given = (shown, url, self._project, self._project.runtime.version_label, self._everywhere)
 
         def make() -> tuple[str, dict[str, str]]:
             links = self._links(_url, None if self._base else place.folder)
             made = programs(page, run, self._project, url, links) if page.program else {}
             forms = {getattr(place, form): text for form, text in made.items()}
             forms[place.markdown], anywhere = (
-                plain(page, run, self._project.runtime, pieces(page, self._links(_markdown, start)))
+                plain(page, run, self._project.runtime, pieces(page, run, self._links(_markdown, start)))
                 for start in (place.folder, None)
             )
             return anywhere, forms
@@ -171,7 +173,7 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
         address: what a link to a file of the site becomes.
     """
     download = Download(page, run, project, url)
-    cells = split_cells(pieces(page, address))
+    cells = split_cells(pieces(page, run, address))
     return {"script": script(download, cells), "notebook": notebook(download, cells)}
 
 

@@ -22,7 +22,7 @@ def script(download: Download, cells: Iterable[Prose | Code]) -> str:
         if isinstance(cell, Prose):
             parts.append(f"# %% [markdown]\n{_comment(cell.text)}")
             continue
-        block = cell.block
+        block = cell.result.block
         if not block.runs:
             parts.append(f"# %% not run: {block.options.reason}\n{_comment(block.code)}")
             continue

@@ -4,13 +4,13 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from livepages.course import Course, Guide, history
-from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, failures
+from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, pair_results
 from livepages.integrations.build_cache import digest
-from livepages.records import RecordedOutcome, Records
+from livepages.records import RecordedOutcome, Records, check_page
 from livepages.rendering import anchors, status
 from livepages.source import Inventory, Page, read_inventories
 
@@ -108,7 +108,7 @@ class Build:
         self._runs = {page.name: runs[page.path] for page in programs}
         self.failures = [*unread, *self.guide.problems(), *self.records.problems(read)]
         for page in programs:
-            self.failures += failures(page, self._runs[page.name])
+            self.failures += check_page(page, self._runs[page.name], self.records)
 
     def _prepare(self, files: Iterable[Path]) -> None:
         """If the page that was edited last has to run, have the process that pages need start while all are read."""
@@ -139,7 +139,7 @@ class Build:
 
     def run_of(self, page: Page) -> Run:
         """What running a page gave."""
-        return self._runs.get(page.name, Run(()))
+        return self._runs.get(page.name) or Run(pair_results(page))
 
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then, or as far as it is text; None if it is no page's."""
@@ -177,7 +177,8 @@ class Build:
             (other.title, [block.key for block in other.program], anchors(other, gave), self._known(other))
             for other, gave in others
         ]
-        shown = text, self._names, page, run, self.updated(page, run), self.guide.cache_key(page)
+        without_blocks = replace(page, blocks=())  # the run holds them
+        shown = text, self._names, without_blocks, run, self.updated(page, run), self.guide.cache_key(page)
         return *shown, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:
@@ -195,7 +196,7 @@ class Build:
         blocks = [block for page in self.pages.values() for block in page.blocks]
         off = sum(not block.runs for block in blocks)
         ran = sum(len(page.program) for page in self._began)
-        pending = sum(outcome.pending for run in self._runs.values() for outcome in run.outcomes)
+        pending = sum(result.outcome.pending for run in self._runs.values() for result in run.results)
         return (
             f"{count(len(self.pages), 'page')}, {count(len(blocks), 'Python block')}: "
             f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"

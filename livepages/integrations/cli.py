@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from livepages.course import Guide, read_course
-from livepages.execution import ERR, Engine, Failure, Outcome, Run, Runner, WorkerError, count, failures
+from livepages.execution import ERR, BlockResult, Engine, Failure, Run, Runner, WorkerError, count, pair_results
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
-from livepages.records import Host, Records, compare, record, write
+from livepages.records import Host, Records, check_page, compare, record, write
 from livepages.rendering import status
 from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
 
@@ -114,8 +114,8 @@ def _run(options: argparse.Namespace, project: Project) -> int:
     engine = Engine(project, Runner(options.jobs))
     paths = named or read_course(project).pages
     pages, failed = engine.read(paths)
+    records = Records(project)
     if options.shard:
-        records = Records(project)
         part = options.shard.of(dict.fromkeys(paths, START) | {page.path: seconds(page, records) for page in pages})
         pages = [page for page in pages if page.path in part]
         failed = [failure for failure in failed if project.root / failure.page in part]
@@ -128,10 +128,11 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         runs |= engine.run(stale, progress.done)
     finally:
         engine.close()
+    failed += records.problems(programs)
     for page in programs:
-        failed += failures(page, runs[page.path])
+        failed += check_page(page, runs[page.path], records)
         if options.verbose:
-            _print_run(page, runs[page.path])
+            _print_run(runs[page.path])
         for line in _stopped(page, runs[page.path]):
             print(line)
     print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
@@ -193,8 +194,8 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     finally:
         engine.close()
     for page in programs:
-        failed += failures(page, runs[page.path])
-    changed = record(project, options.host, [(page, runs.get(page.path, Run(()))) for page in pages])
+        failed += runs[page.path].failures
+    changed = record(project, options.host, [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages])
     write(project.records / "status.svg", status.badge(project, programs))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
     return _tell(failed)
@@ -202,12 +203,9 @@ def _record(options: argparse.Namespace, project: Project) -> int:
 
 def _stopped(page: Page, run: Run) -> Iterator[str]:
     """A line for the blocks of a page that did not run because another one failed."""
-    stopped = [
-        (block, one) for block, one in zip(page.program, run.outcomes, strict=True) if one.stopped_by is not None
-    ]
-    if stopped:
-        first, outcome = stopped[0]
-        yield f"{page.name}:{first.line}: {count(len(stopped), 'block')} not run: {outcome.skipped}"
+    if run.stopped:
+        first = run.stopped[0]
+        yield f"{page.name}:{first.block.line}: {count(len(run.stopped), 'block')} not run: {first.outcome.skipped}"
 
 
 def _compare(options: argparse.Namespace, project: Project) -> int:
@@ -308,9 +306,10 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
-def _print_run(page: Page, run: Run) -> None:
-    for block, outcome in zip(page.program, run.outcomes, strict=True):
-        print(f"--- {page.name}:{block.line}  {_cost(outcome)}")
+def _print_run(run: Run) -> None:
+    for result in run.program:
+        outcome = result.outcome
+        print(f"--- {result.block.page}:{result.block.line}  {_cost(result)}")
         for stream, text in outcome.output:
             print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
         if outcome.figures:
@@ -319,7 +318,8 @@ def _print_run(page: Page, run: Run) -> None:
             print(outcome.raised.traceback)
 
 
-def _cost(outcome: Outcome) -> str:
+def _cost(result: BlockResult) -> str:
+    outcome = result.outcome
     if outcome.skipped:
         return f"not run: {outcome.skipped}"
     return ", ".join([f"{outcome.seconds:.2f} s", *(count(number, what) for what, number in outcome.counts.items())])

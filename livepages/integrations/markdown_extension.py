@@ -128,7 +128,7 @@ class _Show(Preprocessor):
         shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
-        stamp = stash(rendering.stamp(run, build.engine.project.runtime.version_label)) if run.outcomes else ""
+        stamp = stash(rendering.stamp(run, build.engine.project.runtime.version_label)) if page.program else ""
         # The page's own lines have the tabs that Markdown has expanded by now.
         return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
 

@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from livepages.execution import Run, count, failures
+from livepages.execution import Run, count
 from livepages.source import Page
 
 
@@ -25,11 +25,11 @@ class Progress:
 
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
-        failed = len(failures(page, run))
+        failed = len(run.failures)
         blocks = count(len(page.program), "block")
         result = f"{failed} of {blocks} failed" if failed else blocks
-        if stopped := sum(outcome.stopped_by is not None for outcome in run.outcomes):
-            result += f", {stopped} not run"
+        if run.stopped:
+            result += f", {len(run.stopped)} not run"
         if self._bar is None:
             self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
             return

@@ -23,11 +23,12 @@ import pytest
 from pytest_codeblocks.plugin import TestBlock
 
 from livepages.course import read_course
-from livepages.execution import Engine, Failure, Run, count, judge, turn
+from livepages.execution import Engine, Failure, Run, count, turn
 from livepages.integrations.shards import START, Shard, seconds, shard
-from livepages.records import Records, mismatch
+from livepages.records import Records, check_block
 from livepages.source import (
     MARKDOWN,
+    Block,
     NoProjectError,
     Page,
     PageError,
@@ -159,9 +160,9 @@ class PageFile(pytest.File):
         try:
             page = read_page(project.own(self.path), project)
             on_line: Counter[int] = Counter()  # an include may hold several blocks
-            for number, block in enumerate(page.program):
+            for block in page.program:
                 on_line[block.line] += 1
-                yield BlockItem.of(self, project, page, number, on_line[block.line])
+                yield BlockItem.of(self, project, page, block, on_line[block.line])
         except PageError as error:
             for fault in error.faults:
                 yield UnreadableItem.of(self, fault)
@@ -197,16 +198,15 @@ class BlockItem(TestBlock):
 
     project: Project
     page: Page
-    number: int
+    block: Block
     fault: str | None
 
     @classmethod
-    def of(cls, parent: PageFile, project: Project, page: Page, number: int, on_line: int) -> "BlockItem":
-        """The item of block `number` of the program, block `on_line` of those on its line, with the marks above it."""
-        block = page.program[number]
+    def of(cls, parent: PageFile, project: Project, page: Page, block: Block, on_line: int) -> "BlockItem":
+        """The item of a block of the program, block `on_line` of those on its line, with the marks above it."""
         which = f", block {on_line}" if on_line > 1 else ""
         item: BlockItem = cls.from_parent(parent, name=f"line {block.line}{which}", obj=block)
-        item.project, item.page, item.number = project, page, number
+        item.project, item.page, item.block = project, page, block
         item.fault = None
         for mark in block.marks:
             try:
@@ -221,37 +221,33 @@ class BlockItem(TestBlock):
         runs = all_runs.get(self.project.root) or all_runs.setdefault(
             self.project.root, _Runs(self.session, self.project)
         )
-        block = self.page.program[self.number]
+        block = self.block
         if self.fault:
             raise BlockError(str(Failure(block.page, block.line, block.line, self.fault)))
         run = runs.of(self.page)
-        outcome = run.outcomes[self.number]
-        if outcome.stopped_by is not None and not self._is_asked(outcome.stopped_by):
+        result = run.results[block.index]
+        if result.stopped_by and not self._is_asked(result.stopped_by.block):
             # Nothing else would tell of the failure.
-            failed = judge(self.page.program[outcome.stopped_by], run.outcomes[outcome.stopped_by])
+            failed = result.stopped_by.failure
             raise BlockError(str(Failure(block.page, block.line, block.line, f"not run: {failed}")))
-        if outcome.skipped:
-            pytest.skip(outcome.skipped if outcome.stopped_by is None else f"not run: {outcome.skipped}")
-        if failure := judge(block, outcome):
-            raise BlockError(str(failure))
+        if skipped := result.outcome.skipped:
+            pytest.skip(f"not run: {skipped}" if result.stopped_by else skipped)
+        seen, runtime = runs.records.seen(self.page)[block.index], self.project.runtime
+        found = check_block(result, run, seen, runtime)
+        if isinstance(found, Failure):
+            raise BlockError(str(found))
         if unread := runs.records.problems([self.page]):
             raise BlockError("\n".join(map(str, unread)))
-        seen = runs.records.seen(self.page)[block.index]
-        runtime = self.project.runtime
-        found = mismatch(block, outcome, run, seen, runtime)
-        if found and found.same_kind:
-            message = "the output differs from the record; if it is right, record it with `livepages record`"
-            raise BlockError(str(Failure(block.page, block.line, block.line, message, str(found))))
         if found:
             here = ", ".join(filter(None, [run.device, runtime.release, run.computer]))
             difference = f"{found.difference.cause}{found.difference.size}"
             told = (here, f"{found.host.name} ({found.host.label})", block.page, block.line, difference)
             self.user_properties.append((_DIFFERS, told))
 
-    def _is_asked(self, number: int) -> bool:
-        """Whether a block of the page is tested as well."""
+    def _is_asked(self, block: Block) -> bool:
+        """Whether another block of the page is tested as well."""
         items = (item for item in self.session.items if isinstance(item, BlockItem))
-        return any(item.page.path == self.page.path and item.number == number for item in items)
+        return any((item.page.path, item.block.index) == (self.page.path, block.index) for item in items)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""
@@ -263,8 +259,8 @@ class BlockItem(TestBlock):
         """Where the block stands; pytest counts lines from 0."""
         return (
             self.path,
-            self.page.program[self.number].line - 1,
-            f"{self.page.name}:{self.page.program[self.number].line}",
+            self.block.line - 1,
+            f"{self.page.name}:{self.block.line}",
         )
 
 
@@ -294,11 +290,11 @@ class _Runs:
         self.records = Records(project)
         session.config.add_cleanup(self._engine.close)
         self._pages: dict[Path, Page] = {}
-        self._counts: dict[Path, int] = {}
+        self._last: dict[Path, int] = {}  # the index of the last selected block
         for item in session.items:
             if isinstance(item, BlockItem) and item.project == project:
                 self._pages[item.page.path] = item.page
-                self._counts[item.page.path] = max(self._counts.get(item.page.path, 0), item.number + 1)
+                self._last[item.page.path] = max(self._last.get(item.page.path, 0), item.block.index)
         self._runs = self._engine.kept(self._pages.values())
         stale = [path for path in self._pages if path not in self._runs]
         alone = sum(self._pages[path].settings.exclusive for path in stale)
@@ -325,7 +321,7 @@ class _Runs:
 
     def _run(self, paths: Iterable[Path]) -> None:
         try:
-            self._engine.run([self._pages[path] for path in paths], self._done, self._counts)
+            self._engine.run([self._pages[path] for path in paths], self._done, self._last)
         except BaseException as error:  # noqa: BLE001  (raised again where it is waited for)
             self._error = error
             for ready in self._ready.values():

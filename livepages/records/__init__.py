@@ -1,9 +1,9 @@
 """Runs of each host as committed text, and how two of them differ."""
 
+from livepages.records.check import check_block, check_page, same_kind
 from livepages.records.comparison import Comparison, Place, compare
 from livepages.records.differences import differ
 from livepages.records.files import write
-from livepages.records.mismatch import mismatch, same_kind
 from livepages.records.store import (
     FAILED,
     NOT_RUN,
@@ -26,10 +26,11 @@ __all__ = [
     "Place",
     "RecordedOutcome",
     "Records",
+    "check_block",
+    "check_page",
     "compare",
     "differ",
     "entry",
-    "mismatch",
     "record",
     "same_kind",
     "short_key",

@@ -198,5 +198,7 @@ def _replaced(old: list[str], new: list[str]) -> str:
 
 def _diff(old: str, new: str) -> str:
     """The lines of two texts that differ, each after a minus or a plus."""
+    if old == new:  # as nearly always: a build compares all its blocks
+        return ""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
     return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@"))

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from livepages.course import history
-from livepages.execution import ERR, OUT, Failure, Outcome, Run, distributions, judge, truncated
+from livepages.execution import ERR, OUT, BlockResult, Failure, Run, distributions
 from livepages.records.differences import differ
 from livepages.records.files import RecordError, load, make, read, write
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
@@ -236,9 +236,9 @@ class Records:
         return Failure(self._project.name(file), error.line, 0, what)
 
 
-def entry(block: Block, outcome: Outcome) -> Entry:
-    """What is recorded of a block's outcome."""
-    failure, outcome = judge(block, outcome), truncated(outcome)
+def entry(result: BlockResult) -> Entry:
+    """What is recorded of a block."""
+    block, outcome, failure = result.block, result.shown, result.failure
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")
     if kind == RAISED and outcome.raised:
@@ -300,12 +300,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
             continue
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
         # Of a block that did not run because another one failed, nothing is known.
-        known_of = [(b, one) for b, one in zip(page.program, run.outcomes, strict=True) if one.stopped_by is None]
-        entries = [entry(block, outcome) for block, outcome in known_of]
-        kept = [
-            _kept(old.entries.get(new.key), new, block, project.runtime)
-            for new, (block, _) in zip(entries, known_of, strict=True)
-        ]
+        kept = [_entry_to_keep(old, result, project.runtime) for result in run.program if not result.stopped_by]
         text = _dump(
             {
                 "device": run.device,
@@ -330,9 +325,11 @@ def _is_another_kind(before: Host, here: Host, runtime: Runtime) -> bool:
     return before.system != here.system or before.instruction_set not in ("", here.instruction_set)
 
 
-def _kept(old: Entry | None, new: Entry, block: Block, runtime: Runtime) -> Entry:
+def _entry_to_keep(record: PageRecord, result: BlockResult, runtime: Runtime) -> Entry:
     """The old entry if the new one says the same: times, and what `volatile` outputs say, differ from run to run."""
-    if old is None or differ(old, new, block.options.tolerance, block.options.volatile, runtime.noise_patterns):
+    new, options = entry(result), result.block.options
+    old = record.entries.get(new.key)
+    if old is None or differ(old, new, options.tolerance, options.volatile, runtime.noise_patterns):
         return new
     return replace(old, code=new.code, counts=new.counts)
 

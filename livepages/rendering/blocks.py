@@ -13,7 +13,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from livepages.execution import ERR, OUT, Failure, Outcome, Raised, Run, count, judge, truncated
+from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, count
 from livepages.records import Entry, RecordedOutcome, differ, entry, same_kind
 from livepages.source import Block, Page
 from livepages.worker import Runtime
@@ -34,15 +34,15 @@ def page_lines(
         seen: for each block that runs, by its index, what hosts saw of it.
         stash: takes HTML, gives the text that stands for it in Markdown.
     """
-    outcomes = run.by_block(page)
     lines: list[str] = []
     at = 0
     found = anchors(page, run)
-    for block in page.blocks:
+    for result in run.results:
+        block = result.block
         lines += page.shown[at : block.fence.start]
         notes, at = _notes(page, block)
         context = _Context(found[block.index], runtime, run, seen.get(block.index, ()), stash)
-        lines += _block_lines(block, outcomes.get(block.index), notes, context)
+        lines += _block_lines(result, notes, context)
     return [*lines, *page.shown[at:]]
 
 
@@ -58,21 +58,22 @@ class _Context:
 def anchors(page: Page, run: Run) -> dict[int, str]:
     """For each block, by its index, what a link to it ends with: its own id, or its section and its place among those
     shown there; for one of which nothing is shown, its section."""
-    outcomes = run.by_block(page)
     places: Counter[str] = Counter()
     found = {}
-    for block in page.blocks:
+    for result in run.results:
+        block = result.block
         above = [section.anchor for section in page.sections if section.start < block.fence.start]
         section = above[-1] if above else "start"
-        hidden = _hidden(block, outcomes.get(block.index))
+        hidden = _hidden(result)
         places[section] += not hidden
         found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
     return found
 
 
-def _hidden(block: Block, outcome: Outcome | None) -> bool:
+def _hidden(result: BlockResult) -> bool:
     """Whether nothing of a block is shown."""
-    shown = outcome is None or outcome.pending or outcome.output or outcome.figures or judge(block, outcome)
+    block, outcome = result.block, result.outcome
+    shown = not block.runs or outcome.pending or outcome.output or outcome.figures or result.failure
     return block.options.source == "none" and not shown
 
 
@@ -129,15 +130,16 @@ def _marker(block: Block) -> str:
     return f'data-live-block="{block.index}"'
 
 
-def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], context: _Context) -> list[str]:
+def _block_lines(result: BlockResult, notes: list[str], context: _Context) -> list[str]:
+    block, outcome = result.block, result.outcome
     options = block.options
-    if _hidden(block, outcome):
+    if _hidden(result):
         return []
-    if outcome and outcome.pending and options.source == "none" and _is_silent(_nearest(context)):
+    if outcome.pending and options.source == "none" and _is_silent(_nearest(context)):
         return []
     stash = context.stash
-    shown = stash(_result(block, outcome, context) if outcome else _not_run(block, options.reason, never=" live-off"))
-    if outcome and options.result == "markdown" and not judge(block, outcome):
+    shown = stash(_result(result, context))
+    if options.result == "markdown" and not result.failure:
         shown = f"{outcome.stdout}\n\n{shown}"
     if notes:
         shown = "\n".join([*notes, "", shown])
@@ -158,17 +160,20 @@ def _block_lines(block: Block, outcome: Outcome | None, notes: list[str], contex
     return [prefix + line if line or ">" in prefix else "" for line in ["", *shown.split("\n"), ""]]
 
 
-def _result(block: Block, outcome: Outcome, context: _Context) -> str:
+def _result(result: BlockResult, context: _Context) -> str:
+    block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
-    if failure := judge(block, outcome):
-        return f'<div class="live-result" {_marker(block)}>{_failure(failure)}</div>'
+    if not block.runs:
+        return _not_run(block, outcome.skipped, never=" live-off")
+    if result.failure:
+        return f'<div class="live-result" {_marker(block)}>{_failure(result.failure)}</div>'
     if outcome.pending:
         return _pending(block, _nearest(context))
-    if outcome.stopped_by is not None:
+    if result.stopped_by:
         return _not_run(block, outcome.skipped, where="Not run")
     if outcome.skipped:
         return _not_run(block, outcome.skipped, _newest(context.seen))
-    parts, shown = [], truncated(outcome)
+    parts = []
     if options.html:
         parts.append(outcome.stdout)
     elif options.result != "markdown":
@@ -183,7 +188,7 @@ def _result(block: Block, outcome: Outcome, context: _Context) -> str:
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""
     silent = "" if content else " live-silent"
-    elsewhere = _other_hosts(block, outcome, context)
+    elsewhere = _other_hosts(result, context)
     small = _small_print(outcome, context)
     return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{elsewhere}{small}</div>'
 
@@ -244,9 +249,9 @@ def _label(seen: RecordedOutcome) -> str:
     return f"{seen.device or seen.host.device}, {seen.host.release}"
 
 
-def _other_hosts(block: Block, outcome: Outcome, context: _Context) -> str:
+def _other_hosts(result: BlockResult, context: _Context) -> str:
     """The outputs of other hosts, one open at a time: where they differ from this one, or where time is the point."""
-    options, here = block.options, entry(block, outcome)
+    options, here = result.block.options, entry(result)
     if options.html or options.result == "markdown":
         return ""
     others = []

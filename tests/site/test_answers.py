@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execution import Engine, Outcome, Runner, failures
+from livepages.execution import Engine, Outcome, Runner
 from livepages.source import Block, Page, find_project
 from livepages.source.page import parse
 from tests.conftest import Course
@@ -71,14 +71,13 @@ def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Run
     singles = [single for single, _ in pages]
     kept = engine.kept(singles)
     runs = kept | engine.run([single for single in singles if single.path not in kept])
-    shown = run.by_block(page)
     wrong = {
-        f"{page.name}:{block.line}": (told(outcome), told(shown[block.index]))
+        f"{page.name}:{block.line}": (told(outcome), told(run.results[block.index].outcome))
         for single, block in pages
         for outcome in runs[single.path].outcomes
-        if failures(single, runs[single.path])
+        if runs[single.path].failures
         or not block.options.volatile
-        and told(outcome) != told(shown[block.index])
+        and told(outcome) != told(run.results[block.index].outcome)
     }
     assert not wrong
 
@@ -97,4 +96,4 @@ def test_a_program_that_needs_what_stands_before_it_is_found(course: Course) -> 
     page = parse(text, path, PROJECT)
     [single] = [alone(page, block) for block in page.program if block.options.isolated]
     assert [block.code.strip() for block in single.program] == ["print(a)"]
-    assert failures(single, course.engine.run([single])[single.path])
+    assert course.engine.run([single])[single.path].failures

@@ -172,9 +172,9 @@ def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, pat
     made = programs(page, run, PROJECT, "", str)
     text = made["notebook"]
     wanted = {
-        block.line: told(outcome.stdout)
-        for block, outcome in zip(page.program, run.outcomes, strict=True)
-        if not block.options.volatile and not outcome.skipped
+        result.block.line: told(result.outcome.stdout)
+        for result in run.program
+        if not result.block.options.volatile and not result.outcome.skipped
     }
     name = path.relative_to(PROJECT.docs).as_posix()
     if name in NOTES_OF_THE_COMPILER:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from livepages.course import read_course
-from livepages.execution import Engine, Runner, failures
+from livepages.execution import Engine, Runner
 from livepages.source import Page, find_project
 from livepages.source.page import parse
 from tests.conftest import Course
@@ -48,5 +48,5 @@ def test_what_is_visible_runs(course: Course, runner: Runner, path: Path) -> Non
     engine = Engine(replace(PROJECT, options={}), runner)
     run = (engine.kept([shown]) or engine.run([shown]))[path]
     # A figure may be drawn by a hidden block from what visible ones made.
-    failed = [str(failure) for failure in failures(shown, run) if "alt describes a figure" not in failure.message]
+    failed = [str(failure) for failure in run.failures if "alt describes a figure" not in failure.message]
     assert not failed, "\n".join(failed)

@@ -1,0 +1,132 @@
+"""The results of running a page: each block paired with its outcome, once, for everything that shows or checks it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from livepages.execution.limits import truncated
+from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail
+from livepages.source import Block, Page
+from livepages.worker import Outcome, check_outcome, stopped_after
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something that is wrong with a page, for people to read."""
+
+    page: str
+    line: int  # of the failing statement
+    block: int  # of the block's fence; 0 where it is not about a block
+    message: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        block = f"block of line {self.block}: " if self.block else ""
+        text = f"{self.page}:{self.line}: {block}{self.message}"
+        return f"{text}\n{_indent(self.detail)}" if self.detail else text
+
+
+@dataclass(frozen=True)
+class BlockResult:
+    """A block and what running it gave; made by `pair_results` alone."""
+
+    block: Block
+    outcome: Outcome  # all of it; see `shown`
+    stopped_by: "BlockResult | None" = None  # the result of the failed block because of which this one did not run
+
+    @cached_property
+    def failure(self) -> Failure | None:
+        """What is wrong with the outcome; None if it is as the page says, or if there is none yet."""
+        found = check_outcome(self.block.expected, self.outcome)
+        if found is None:
+            return None
+        message, detail = found
+        if self.outcome.line:
+            return Failure(self.block.page, self.outcome.line, 0, message)
+        line = self.block.page_line(self.outcome.raised.line if self.outcome.raised else None)
+        return Failure(self.block.page, line, self.block.line, head(message, MESSAGE), head_tail(detail, TRACEBACK))
+
+    @cached_property
+    def shown(self) -> Outcome:
+        """The outcome as it is shown and kept, with notes in place of what is too long."""
+        return truncated(self.outcome)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The results of a page's blocks, in order, and what they rest on besides the page."""
+
+    results: tuple[BlockResult, ...]  # one for each block of the page, also for those that do not run
+    device: str = ""
+    computer: str = ""  # the kind, as `Runtime.computer` names it
+    files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
+    probes: tuple[str, ...] = ()  # all else that the page asked about its surroundings
+    modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
+    seconds: float = 0.0
+    ready: float = 0.0  # seconds until the fresh process could begin
+
+    def of(self, page: Page) -> "Run":
+        """The same run, for another text of the page that has the same program."""
+        return replace(self, results=pair_results(page, self.outcomes))
+
+    @property
+    def program(self) -> tuple[BlockResult, ...]:
+        """The results of the blocks that the page runs."""
+        return tuple(result for result in self.results if result.block.runs)
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """The outcomes of the blocks that the page runs, for those who ask about no block."""
+        return tuple(result.outcome for result in self.program)
+
+    @property
+    def pending(self) -> bool:
+        """Whether a block has not run yet: the page still runs, or was run in part."""
+        return any(result.outcome.pending for result in self.results)
+
+    @property
+    def stopped(self) -> list[BlockResult]:
+        """The results of the blocks that did not run because another one failed."""
+        return [result for result in self.results if result.stopped_by]
+
+    @property
+    def failures(self) -> list[Failure]:
+        """Every block's failure, in order."""
+        return [result.failure for result in self.results if result.failure]
+
+
+def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockResult, ...]:
+    """Pair each block of a page with its outcome.
+
+    Args:
+        page: the page.
+        outcomes: those of its program, in order; blocks of the program for which there is none are pending.
+    """
+    given = iter(outcomes)
+    program: list[BlockResult] = []
+    results = []
+    for block in page.blocks:
+        if block.runs:
+            result = _pair(block, next(given, Outcome(pending=True)), program)
+            program.append(result)
+        else:
+            result = BlockResult(block, Outcome(skipped=block.options.reason))
+        results.append(result)
+    return tuple(results)
+
+
+def _pair(block: Block, outcome: Outcome, before: Sequence[BlockResult]) -> BlockResult:
+    if outcome.stopped_by is None:
+        return BlockResult(block, outcome)
+    failed = before[outcome.stopped_by]  # its line may be another by now
+    skipped = stopped_after(outcome.stopped_by, failed.block.line).skipped
+    return BlockResult(block, replace(outcome, skipped=skipped), failed)
+
+
+def count(number: int, what: str) -> str:
+    """Say how many things there are: ``1 block``, ``2 blocks``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line for line in text.rstrip().splitlines())
