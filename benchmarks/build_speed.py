@@ -51,7 +51,7 @@ def make_site(root: Path, kind: str, pages: int, blocks: int) -> Path:
     plugins = {"livepages": ", livepages", "markdown-exec": ", markdown-exec", "off": ""}[kind]
     extensions = ", livepages" if kind == "livepages" else ""
     (site / "mkdocs.yml").write_text(CONFIG.format(plugins=plugins, extensions=extensions))
-    (site / "pyproject.toml").write_text('[tool.livepages]\nruntime = "jax"\n')
+    (site / "pyproject.toml").write_text("[tool.livepages]\n")
     for number in range(pages):
         fence = f'python exec="on" source="above" session="page-{number}"' if kind == "markdown-exec" else "python"
         (site / "docs" / f"page-{number:02}.md").write_text(page(number, blocks, fence))

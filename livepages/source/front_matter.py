@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import yaml
 
 from livepages.source.fences import LineError
 from livepages.source.suggestions import closest
-from livepages.worker import Runtime, SettingError
+from livepages.worker import Runtime, SettingError, find_runtime, runtimes
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
         return LineError(where[name], f"{name}: {values[name]!r} is not {wanted}")
 
     for name, value in values.items():
+        if name not in known and (reader := _reader(name)):
+            told = f'{name}: is read where runtime = "{reader}" in [tool.livepages]; here it is "{runtime.name}"'
+            raise LineError(where[name], told)
         if name in _FORMER:
             raise LineError(where[name], f"{name}: is called {_FORMER[name]} now")
         if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own
@@ -70,6 +74,12 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
     depends_on = tuple(given.get("depends_on", ()))
     line = min((where[name] for name in of_runtime if name in where), default=1)
     return Settings(timeout, exclusive, depends_on, of_runtime, runtime.settings_summary(of_runtime), line), values
+
+
+@cache
+def _reader(name: str) -> str:
+    """Return the name of a runtime whose setting this is; empty if it is none's."""
+    return next((runtime for runtime in runtimes() if name in find_runtime(runtime).settings({})), "")
 
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:

@@ -10,7 +10,7 @@ Settings are in ``pyproject.toml``::
     records = "records"       # what hosts saw
     reference = "cpu"         # the host whose records must be up to date
     timeout = 60              # seconds a block may take, unless it says otherwise
-    runtime = "python"        # what pages are programs of (`livepages.worker.runtimes`)
+    runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
     slim = false              # whether the whole site goes without what its readers do not miss, not its blocks alone
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
@@ -23,8 +23,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from livepages.source.imports import any_imports
 from livepages.source.suggestions import closest
-from livepages.worker import Runtime, find_runtime, runtimes
+from livepages.worker import Runtime, built_in, find_runtime, runtimes
 
 MARKDOWN = (".md", ".markdown", ".mdown", ".mkdn", ".mkd")  # the endings of pages, as MkDocs has them
 
@@ -107,16 +108,26 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
 }
 
 
+def _imported_runtime(root: Path, table: Mapping[str, object]) -> Runtime:
+    """Return the runtime of a library that the pages import and that is installed; plain Python if there is none."""
+    docs, snippets = (root / str(table.get(name, _PATHS[name])) for name in ("docs", "snippets"))
+    files = [*(file for file in sorted(docs.rglob("*")) if file.suffix in MARKDOWN), *sorted(snippets.rglob("*.py"))]
+    for runtime in map(find_runtime, built_in()):
+        if runtime.versions() and any_imports(files, runtime.libraries, snippets):
+            return runtime
+    return find_runtime("python")
+
+
 def _project(root: Path, table: object, file: Path) -> Project:
     if not isinstance(table, dict):
         raise ProjectError(f"{file}: tool.livepages = {table!r} is not a table; write [tool.livepages]")
     try:
-        runtime = find_runtime(str(table.get("runtime", "python")))
+        runtime = find_runtime(str(table["runtime"])) if "runtime" in table else _imported_runtime(root, table)
     except ValueError as error:
         raise ProjectError(f"{file}: [tool.livepages] runtime: {error}") from None
     kinds = {**_KINDS, runtime.name: ("a table", dict)}
     for name, value in table.items():
-        if name in runtimes() and name != runtime.name:
+        if name not in kinds and name in runtimes():
             raise ProjectError(
                 f'{file}: [tool.livepages.{name}] is read where runtime = "{name}"; it is "{runtime.name}"'
             )

@@ -34,7 +34,7 @@ from livepages.worker.protocol import (
     from_json,
     stopped_after,
 )
-from livepages.worker.runtime import Runtime, SettingError, find_runtime, installed, is_device, runtimes
+from livepages.worker.runtime import Runtime, SettingError, built_in, find_runtime, installed, is_device, runtimes
 from livepages.worker.timer import LoadAdjustedTimer
 
 __all__ = [
@@ -63,6 +63,7 @@ __all__ = [
     "Runtime",
     "SettingError",
     "SettingsRejected",
+    "built_in",
     "check_outcome",
     "content",
     "decode",

@@ -49,6 +49,7 @@ class JaxRuntime(Runtime):
     """Pages that are JAX programs: ``devices``, ``x64`` and ``jax`` of their front matter set up its configuration."""
 
     name: ClassVar[str] = "jax"
+    libraries: ClassVar[tuple[str, ...]] = ("jax",)
     distributions: ClassVar[tuple[str, ...]] = (
         "jax",
         "jaxlib",

@@ -1,7 +1,7 @@
 """What the engine has to know of the runtime whose programs pages are: the interface, and plain Python behind it.
 
-A project chooses its runtime by name. ``python`` is the one of this module; any other is a class of its own, in a
-module beside this one (`find_runtime`).
+A project names its runtime, or what its pages import decides. ``python`` is the one of this module; any other is a
+subclass, in a module beside this one or named by an entry point of another distribution (`find_runtime`).
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,6 +38,7 @@ class Runtime:
     """
 
     name: ClassVar[str] = "python"
+    libraries: ClassVar[tuple[str, ...]] = ()  # modules whose import in a page chooses it, unless the project does
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
     environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
     process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set
@@ -231,23 +232,42 @@ def installed(distribution: str) -> str:
         return ""
 
 
-def runtimes() -> list[str]:
-    """The names of the runtimes that there are."""
-    beside = Path(__file__).parent.glob("*_runtime.py")
-    return sorted(["python", *(file.stem.removesuffix("_runtime") for file in beside)])
+ENTRY_POINTS = "livepages.runtimes"  # the group in which other distributions name theirs
+_BESIDE = "_runtime"  # how the names of this package's modules end that hold one
+
+
+def built_in() -> list[str]:
+    """Return the names of the runtimes that come with the engine, plain Python last."""
+    beside = Path(__file__).parent.glob(f"*{_BESIDE}.py")
+    return [*sorted(file.stem.removesuffix(_BESIDE) for file in beside), Runtime.name]
+
+
+@cache
+def runtimes() -> tuple[str, ...]:
+    """Return the names of all runtimes, those of other distributions included."""
+    return tuple(sorted({*built_in(), *(point.name for point in entry_points(group=ENTRY_POINTS))}))
 
 
 @cache
 def find_runtime(name: str) -> Runtime:
-    """The runtime of a name: ``python``, or the class that ``NAME_runtime.py`` beside this module defines.
+    """Return the runtime of a name: one of the engine's own, else the class that an entry point of this name gives.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is none, or it cannot be imported.
     """
+    if name == Runtime.name:
+        return Runtime()
+    if name in built_in():
+        module = import_module(f"{__package__}.{name}{_BESIDE}")
+        kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Runtime)]
+        return next(kind() for kind in kinds if kind.name == name)
     if name not in runtimes():
         raise ValueError(f"there is no runtime {name!r}; there are {', '.join(runtimes())}")
-    if name == "python":
-        return Runtime()
-    module = import_module(f"livepages.worker.{name}_runtime")
-    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Runtime)]
-    return next(kind() for kind in kinds if kind.name == name)
+    point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
+    try:
+        kind = point.load()
+    except Exception as error:  # whatever another distribution does
+        raise ValueError(f"the runtime {name!r}, {point.value}, cannot be imported: {error}") from error
+    if not (isinstance(kind, type) and issubclass(kind, Runtime) and kind.name == name):
+        raise ValueError(f"{point.value} is not a subclass of livepages.worker.Runtime with the name {name!r}")
+    return kind()

@@ -1,0 +1,60 @@
+"""Which libraries the programs of a site import, found in their code."""
+
+import ast
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from livepages.source.fences import PYTHON, LineError, expand, find_fences
+from livepages.source.options import parse_options
+
+
+def any_imports(files: Iterable[Path], libraries: Iterable[str], snippets: Path) -> bool:
+    """Return whether a block that runs, or a module, in one of these files imports one of the libraries.
+
+    Args:
+        files: pages and modules; one that cannot be read imports nothing.
+        libraries: top-level names.
+        snippets: the folder that pages include files from.
+    """
+    wanted = {*libraries}
+    names = "|".join(map(re.escape, sorted(wanted)))
+    mentioned = re.compile(rf"^[> \t]*(?:import|from)[ \t].*\b(?:{names})\b", re.MULTILINE)
+    for file in files:
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            continue
+        if mentioned.search(text) or (file.suffix != ".py" and "8<" in text):
+            programs = [text] if file.suffix == ".py" else _programs(text, snippets)
+            if any(imported(code) & wanted for code in programs):
+                return True
+    return False
+
+
+def _programs(text: str, snippets: Path) -> list[str]:
+    """Return the code of each block that runs, of a page; none of a page that cannot be read."""
+    try:
+        expanded = list(expand(text.splitlines(), snippets))
+        fences = [*find_fences(tuple(line for line, _ in expanded), [number for _, number in expanded])]
+    except LineError:
+        return []
+    return ["\n".join(fence.content) for fence in fences if fence.language in PYTHON and _runs(fence.info)]
+
+
+def _runs(info: str) -> bool:
+    try:
+        return parse_options(info).exec
+    except ValueError:
+        return True
+
+
+def imported(code: str) -> set[str]:
+    """Return the top-level names of the modules that code imports anywhere; none of code that does not parse."""
+    try:
+        nodes = [*ast.walk(ast.parse(code))]
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return {module.partition(".")[0] for module in modules}
