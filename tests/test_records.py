@@ -466,6 +466,33 @@ def test_a_failing_page_is_recorded_and_told_and_the_others_too(
     assert "outcome: failed" in told["bad.yml"] and "outcome: ran" in told["good.yml"]
 
 
+def test_one_page_is_recorded_without_a_change_of_others(
+    capsys: pytest.CaptureFixture[str], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(site.root)
+    site.write("pyproject.toml", "[tool.livepages]\n")
+    for name in ("a", "b", "gone"):
+        site.write(f"docs/{name}.md", "# T\n\n```python\nprint(1)\n```\n")
+    assert command(capsys, "record", "--host", "cpu")[0] == 0
+    before = files(site)
+    site.write("docs/a.md", "# T\n\n```python\nprint(2)\n```\n")
+    site.write("docs/b.md", "# T\n\n```python\nprint(3)\n```\n")
+    (site.root / "docs/gone.md").unlink()
+    assert command(capsys, "record", "--host", "cpu", "docs/a.md")[1].endswith("1 page: 1 file of records changed\n")
+    after = files(site)
+    assert "stdout: '2'" in after["a.yml"]
+    assert {**after, "a.yml": before["a.yml"]} == before
+    assert "1 of 2 on " in (site.root / "records/status.svg").read_text()
+    with pytest.raises(SystemExit):
+        main(["record", "--host", "cpu", "docs/none.md"])
+    assert "docs/none.md: no such page" in capsys.readouterr().err
+    host = site.root / "records/cpu.yml"
+    host.write_text(re.sub("(?m)^python: .*", "python: 3.10.0", host.read_text()))
+    with pytest.raises(SystemExit):
+        main(["record", "--host", "cpu", "docs/a.md"])
+    assert "record all pages, not only some" in capsys.readouterr().err
+
+
 def test_checking_records_does_not_import_jax(recorded: tuple[Site, Page, Run]) -> None:
     site = recorded[0]
     code = "import sys\nsys.modules['jax'] = None\nfrom livepages.integrations.cli import main\nmain(['check'])"

@@ -54,7 +54,8 @@ def main(arguments: list[str] | None = None) -> None:
     )
     check.set_defaults(act=_check)
 
-    record = commands.add_parser("record", help="run every page, and record the outputs of this host")
+    record = commands.add_parser("record", help="run every page, or those named, and record the outputs of this host")
+    record.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files to record; all if none")
     record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
     record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
     record.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
@@ -106,11 +107,7 @@ def _jobs(text: str) -> int:
 
 
 def _run(options: argparse.Namespace, project: Project) -> int:
-    named = [project.own(file) for file in options.pages]
-    for file, own in zip(options.pages, named, strict=True):
-        if not own.is_relative_to(project.docs) or not own.is_file():
-            sys.stderr.write(f"livepages: {file}: no such page in {project.docs}\n")
-            return 2
+    named = _named(options.pages, project)
     engine = Engine(project, Runner(options.jobs))
     paths = named or read_course(project).pages
     pages, failed = engine.read(paths)
@@ -137,6 +134,15 @@ def _run(options: argparse.Namespace, project: Project) -> int:
             print(line)
     print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
     return _tell(failed)
+
+
+def _named(files: list[Path], project: Project) -> list[Path]:
+    """Return the files of pages as the project knows them."""
+    named = [project.own(file) for file in files]
+    for file, own in zip(files, named, strict=True):
+        if not own.is_relative_to(project.docs) or not own.is_file():
+            raise ProjectError(f"{file}: no such page in {project.docs}")
+    return named
 
 
 def _check(_: argparse.Namespace, project: Project) -> int:
@@ -185,7 +191,10 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     if options.into:
         project = replace(project, records=options.into.resolve())
     engine = Engine(project, Runner(options.jobs))
-    pages, failed = engine.read(read_course(project).pages)
+    named = _named(options.pages, project)
+    every, failed = engine.read(read_course(project).pages)
+    pages = [page for page in every if page.path in named] if named else every
+    failed = [failure for failure in failed if not named or project.root / failure.page in named]
     programs = [page for page in pages if page.program]
     progress = Progress(_say)
     try:
@@ -195,8 +204,9 @@ def _record(options: argparse.Namespace, project: Project) -> int:
         engine.close()
     for page in programs:
         failed += runs[page.path].failures
-    changed = record(project, options.host, [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages])
-    write(project.records / "status.svg", status.badge(project, programs))
+    ran = [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages]
+    changed = record(project, options.host, ran, bool(named))
+    write(project.records / "status.svg", status.badge(project, [page for page in every if page.program]))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
     return _tell(failed)
 

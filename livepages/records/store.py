@@ -272,19 +272,21 @@ def short_key(block: Block) -> str:
     return _short(block.key)
 
 
-def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list[Path]:
+def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial: bool = False) -> list[Path]:
     """Write what this host saw of the project's pages. What equals the record that is there stays as it is.
 
     Args:
         project: the project.
         name: of this host.
         ran: every page that could be read, and what running it gave here.
+        partial: whether `ran` holds only some of the pages; records of others are left as they are.
 
     Returns:
         the files that changed.
 
     Raises:
-        ProjectError: the name is that of a host of another kind, or with a newer release; or a file cannot be written.
+        ProjectError: the name is that of a host of another kind, or with a newer release, or, for some of the pages,
+            with another release; or a file cannot be written.
     """
     if not re.fullmatch(r"[\w.-]+", name):
         raise ProjectError(f"{name!r} is no name for a host: letters, digits, dots and dashes")
@@ -294,6 +296,8 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
     before = next((other for other in known.hosts if other.name == name), None)
     if before and (_is_another_kind(before, host, project.runtime) or _number(before.release) > _number(host.release)):
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
+    if partial and before and before.release != host.release:
+        raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record all pages, not only some")
     changed = []
     for page, run in ran:
         if not page.program:
@@ -309,9 +313,12 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]]) -> list
             }
         )
         changed += _written(_file(project, name, page), text)
-    about = replace(host, commit=host.commit or (before.commit if before else ""))
+    if partial and before:
+        about = replace(before, distributions={**before.distributions, **host.distributions})
+    else:
+        about = replace(host, commit=host.commit or (before.commit if before else ""))
     changed += _written(project.records / f"{name}.yml", _dump(_flatten(about, "versions", "name")))
-    for file in known.orphans(page for page, _ in ran):
+    for file in () if partial else known.orphans(page for page, _ in ran):
         if file.is_relative_to(project.records / name):
             file.unlink()
             changed.append(file)
