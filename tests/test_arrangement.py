@@ -17,7 +17,7 @@ ROOT = Path(livepages.__file__).parent
 # Each package may import those that stand below it here. The highest first.
 ORDER = ["integrations", "exporters", "rendering", "records", "course", "execution", "source", "worker"]
 INTEGRATIONS = {"cli", "markdown_extension", "mkdocs_plugin", "pytest_plugin"}
-MKDOCS = {"address", "materialx", "mkdocs_plugin", "page_cache", "search"}
+MKDOCS = {"address", "materialx", "mkdocs_course", "mkdocs_plugin", "page_cache", "search"}
 PUBLIC = {"Block", "BlockResult", "Engine", "Failure", "Outcome", "Page", "PageError", "Project", "ProjectError"}
 PUBLIC |= {"Records", "Run", "find_project", "read_page"}
 

@@ -277,7 +277,7 @@ def test_an_engine_that_cannot_start_is_said_so(book: Book) -> None:
 class Served:
     """`mkdocs serve`."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *options: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
@@ -286,7 +286,7 @@ class Served:
         self.temporary.mkdir()
         with self._log.open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self._port}"],
+                [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{self._port}", *options],
                 cwd=site.root,
                 env={**os.environ, "TMPDIR": str(self.temporary)},
                 stderr=log,
@@ -374,6 +374,19 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served:
     healed = served.wait("/two/", "<code>two 5</code>")
     assert "live-failure" not in healed
     served.says("ran docs/index.md", 2)
+
+
+def test_serving_with_watch_theme_shows_an_edit_of_the_theme(book: Book) -> None:
+    book.write("mkdocs.yml", CONFIG.replace("locale: en", "locale: en, custom_dir: looks"))
+    looks = book.write("looks/main.html", '{% extends "base.html" %}')
+    served = Served(book, "--watch-theme")
+    try:
+        served.wait("/", "one 2")
+        served.notices(book)
+        looks.write_text('{% extends "base.html" %}{% block content %}A new look{% endblock %}')
+        served.wait("/", "A new look")
+    finally:
+        served.end()
 
 
 def test_nothing_that_is_half_written_keeps_requests_waiting(book: Book, served: Served) -> None:

@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -36,6 +36,8 @@ class Course:
     repository: str = ""  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
     site: str = "site"  # the folder that it is built in, relative to that of its configuration
     directory_urls: bool = True  # whether each page has a folder of its own in the site
+    places: Mapping[Path, OutputPaths] = field(default_factory=dict)  # of pages, where plugins may have moved them
+    texts: Mapping[Path, bytes] = field(default_factory=dict)  # of pages that plugins have made
 
     @cached_property
     def text(self) -> str:
@@ -44,7 +46,7 @@ class Course:
 
     def place(self, page: Path) -> OutputPaths:
         """Where the page of a file is in the site."""
-        return place(page.relative_to(self.docs).as_posix(), self.directory_urls)
+        return self.places.get(page) or place(page.relative_to(self.docs).as_posix(), self.directory_urls)
 
 
 class _Loader(yaml.SafeLoader):

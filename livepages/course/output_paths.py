@@ -3,6 +3,7 @@
 import posixpath
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from urllib.parse import unquote
 
 INDEX, README = "index", "README"  # without endings: the page of a folder, and what stands for it if there is none
 
@@ -34,13 +35,21 @@ def place(name: str, directory_urls: bool) -> OutputPaths:
     folder, stem = path.parent, INDEX if path.stem == README else path.stem
     html = folder / stem / "index.html" if directory_urls and stem != INDEX else folder / f"{stem}.html"
     url = html.parent if directory_urls else html
+    return output_paths(
+        str(html), "" if url == PurePosixPath() else f"{url}/" if directory_urls else str(url), path.stem
+    )
+
+
+def output_paths(html: str, url: str, stem: str) -> OutputPaths:
+    """The places of a page and its other forms, from its HTML and address in the site, and the stem of its source."""
+    path = PurePosixPath(html)
     # The hyphen keeps the name from being one that Python can import: a script named random.py, which Python finds
     # first when it looks for the module of that name, would break whatever imports it.
-    program = html.parent / f"live-{stem}"
+    program = path.parent / f"live-{INDEX if stem == README else stem}"
     return OutputPaths(
-        url="" if url == PurePosixPath() else f"{url}/" if directory_urls else str(url),
-        html=str(html),
-        markdown=str(html.with_suffix(".md")),
+        url="" if url in (".", "./") else unquote(url),
+        html=html,
+        markdown=str(path.with_suffix(".md")),
         script=f"{program}.py",
         notebook=f"{program}.ipynb",
     )

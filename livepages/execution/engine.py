@@ -35,13 +35,19 @@ class Engine:
         self._has_kept = False
         self._said: set[str] = set()
 
-    def read(self, paths: Iterable[Path]) -> tuple[list[Page], list[Failure]]:
-        """The pages of these files, and a failure for each fault of those that cannot be read."""
+    def read(
+        self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None
+    ) -> tuple[list[Page], list[Failure]]:
+        """Read the pages of these files, whose text is the one given, if any.
+
+        Returns:
+            the pages, and a failure for each fault of those that cannot be read.
+        """
         pages: list[Page] = []
         failed: list[Failure] = []
         for path in paths:
             try:
-                pages.append(read_page(path, self.project))
+                pages.append(read_page(path, self.project, (texts or {}).get(path)))
             except PageError as error:
                 failed += (Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults)
         return pages, failed

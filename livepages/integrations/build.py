@@ -79,9 +79,11 @@ class Build:
         """
         may_run = not os.environ.get(NO_EXECUTE)
         if timeout is None and may_run:
-            self._prepare(course.pages)
+            self._prepare(page for page in course.pages if page not in course.texts)
         inventory = read_inventories(self.engine.project)
-        read, unread = self.engine.read(course.pages)
+        read, unread = self.engine.read(course.pages, course.texts)
+        # A page that a plugin has made is a page of ours if it has blocks: of others there is nothing to say.
+        read = [page for page in read if page.blocks or page.path not in course.texts]
         programs = [page for page in read if page.program]
         runs = self.engine.kept(programs, failed=not may_run)
         stale = [page for page in programs if page.path not in runs]
@@ -145,7 +147,7 @@ class Build:
         """The file that a page was read from, as it was then, or as far as it is text; None if it is no page's."""
         if path in self.pages:
             return self.pages[path].source
-        if path not in self.guide.course.pages:
+        if path not in self.guide.course.pages or path in self.guide.course.texts:
             return None
         try:
             return path.read_bytes().decode(errors="replace")

@@ -28,6 +28,7 @@ from livepages.integrations.address import check_address, explained
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.build_cache import Kept, digest
 from livepages.integrations.kernels import Kernels
+from livepages.integrations.mkdocs_course import changed_course, may_change
 from livepages.integrations.page_cache import convert_once
 from livepages.integrations.post_build import finish
 from livepages.integrations.prerender import Ahead
@@ -66,13 +67,21 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._build: Build | None = None
         self._conversion: Conversion | None = None
         self._ahead = Ahead((os.cpu_count() or 1) - 1)
+        self._docs = Path()
+        self._begun = False  # whether this build has brought the pages up to date
         self._converted = 0  # pages of this build so far, of those that were not converted before
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Remember whether failures end the build, or are shown in the page."""
         self._serving = command == "serve"
 
-    def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
+    @event_priority(100)
+    def _remember_docs(self, config: MkDocsConfig) -> MkDocsConfig:
+        """Note the folder of pages that the configuration names, before a plugin puts another in its place."""
+        self._docs = Path(config.docs_dir)
+        return config
+
+    def _configure(self, config: MkDocsConfig) -> MkDocsConfig:
         """Find the project; see that the Markdown extension is there to show what this plugin runs."""
         if self._serving and self._build is None:  # the server looks for its address when every page is converted
             check_address(*config.dev_addr)
@@ -94,6 +103,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
 
+    on_config = CombinedEvent(_remember_docs, _configure)
+
     @staticmethod
     def _settings(config: MkDocsConfig) -> object:
         """What the site's configuration says, with the files that it inherits from, and what a program has set."""
@@ -102,19 +113,34 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def _project(self, config: MkDocsConfig) -> Project:
         try:
-            project = replace(find_project(Path(config.docs_dir)), mkdocs=Path(config.config_file_path))
+            project = replace(find_project(self._docs), mkdocs=Path(config.config_file_path))
         except ProjectError as error:
             self._refuse(str(error))
             return self._current().engine.project
-        if Path(config.docs_dir).resolve() != project.docs.resolve():
+        if self._docs.resolve() != project.docs.resolve():
             raise PluginError(
-                f"docs_dir of {config.config_file_path} is {config.docs_dir}, but [tool.livepages] docs of "
+                f"docs_dir of {config.config_file_path} is {self._docs}, but [tool.livepages] docs of "
                 f"{project.root / 'pyproject.toml'} is {project.docs}; make them the same folder"
             )
         return project
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
-        """Run what has to run. A failure ends the build here, before anything is written."""
+        """Run what has to run, before MkDocs empties the site, unless plugins have yet to say which pages there are."""
+        self._begun = not may_change(config, self) and Path(config.docs_dir) == self._docs
+        if self._begun:
+            self._begin(config, "the site is as it was")
+
+    @event_priority(-100)
+    def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
+        """Run what has to run, when all plugins have added, moved and removed pages."""
+        if not self._begun:
+            self._begin(config, "no page was written", files, nav)
+        return nav
+
+    def _begin(
+        self, config: MkDocsConfig, consequence: str, files: Files | None = None, nav: Navigation | None = None
+    ) -> None:
+        """Bring all pages up to date: those of the configuration, or those of the files and the navigation."""
         build = self._current()
         progress = Progress(log.info)
 
@@ -128,6 +154,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
         try:
             course = make_course(build.engine.project, config, drafts=self._serving)
+            if files is not None and nav is not None:
+                course = changed_course(course, files, nav, config, self._serving)
             if self._background is None:
                 build.begin(course, started, progress.done)
             else:
@@ -139,7 +167,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             return
         log.info(build.summary)
         self._told = [failure for failure in self._told if failure in build.failures]
-        self._tell(build.failures, "the site is as it was")
+        self._tell(build.failures, consequence)
 
     def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
         """Show what has run, even if the file was saved again in the meantime."""
@@ -206,7 +234,6 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     ) -> TemplateContext:
         page.content = self._content
         self._index.keep(page)
-        page.content = re.sub(r' data-search-exclude(="[^"]*")?', "", page.content or "")
         return context
 
     on_page_context = CombinedEvent(_slim, _whole)
@@ -273,16 +300,13 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_serve(self, server: "LiveReloadServer", *, config: MkDocsConfig, builder: Any) -> "LiveReloadServer":
         """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
-        from watchdog.observers.polling import PollingObserver
-
-        watched = [config.docs_dir, config.config_file_path]
-        for path in watched:
-            server.unwatch(path)
-        server.observer = PollingObserver(timeout=0.1)  # MkDocs looks every half second, which is most of the wait
+        for looking in (server.observer, *server.observer.emitters):
+            setattr(looking, "_timeout", 0.1)  # noqa: B010  # MkDocs looks every half second, which is most of the wait
         server.server_bind = explained(*config.dev_addr)(server.server_bind)  # type: ignore[method-assign]
         project = self._current().engine.project
-        for path in [*watched, *(str(path) for path in (project.snippets, project.inventories) if path.is_dir())]:
-            server.watch(path)
+        for path in (project.snippets, project.inventories):
+            if path.is_dir():
+                server.watch(str(path))
         self._current().engine.prepare()
         self._kernels = Kernels(server.url)
         if self._kernels.off:

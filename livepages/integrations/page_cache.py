@@ -46,7 +46,8 @@ def convert_once(
     convert = page.render
 
     def render(config: MkDocsConfig, files: Files) -> None:
-        given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(sorted(files.src_uris))
+        addresses = sorted(f"{file.src_uri} {file.url}" for file in files)
+        given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(addresses)
         heard = _Warnings().are_heard  # where none is, a page may be kept that has deserved one
         key = kept.key([*given, _appended(config), heard])
         once = not _EXECUTED.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))

@@ -171,8 +171,8 @@ class Page:
         return _digest(*keys) if keys else ""
 
 
-def read_page(path: Path, project: Project) -> Page:
-    """The page in a Markdown file of a project.
+def read_page(path: Path, project: Project, data: bytes | None = None) -> Page:
+    """Read the page in a Markdown file of a project, or in the data that stands for this file's.
 
     Raises:
         PageError: there is no such file, it is not UTF-8, an include or the front matter cannot be read, or a fence
@@ -180,7 +180,7 @@ def read_page(path: Path, project: Project) -> Page:
     """
     name = project.name(path)
     try:
-        data = path.read_bytes()
+        data = path.read_bytes() if data is None else data
     except OSError as error:
         raise PageError(name, 1, f"the page cannot be read: {error.strerror}") from None
     try:
