@@ -31,7 +31,7 @@ def search(page: Page, words: str) -> Locator:
 
 
 def sections(page: Page) -> Locator:
-    found = page.locator(".md-search-result__item a[href*='#']")
+    found = page.locator(".md-search-result__item a[href*='#']:has(h2)")
     expect(found.first).to_be_visible()
     return found
 
@@ -128,7 +128,8 @@ def test_a_misspelled_word_is_taken_for_the_one_that_was_meant(typed: str, meant
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("who won the football world cup", "Nothing here answers that"),
+        ("who won the football world cup", "No page has “football”"),
+        ("convert my model to coreml", "No page has “coreml”"),
         ("ModuleNotFoundError: No module named 'tensorflow_probability.substrates'", "no entry"),
         ("psycopg2.OperationalError: could not connect to server: Connection refused", "no entry"),
     ],
@@ -214,6 +215,31 @@ def test_enter_leads_to_the_first_result_and_its_section_is_named(visit: Open) -
     expect(first).to_contain_text("stop a loop early")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/answers/loops/.*#early-exit$"))
+
+
+@pytest.mark.parametrize("way", ["click", "keys"])
+def test_the_large_title_of_a_result_leads_to_its_section(way: str, visit: Open) -> None:
+    page = visit().page
+    search(page, "how do I stop a loop early")
+    title = page.locator(".md-search-result__item a:has(h1)").first
+    expect(title).to_contain_text("Loops and conditions")
+    if way == "click":
+        title.click()
+    else:
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/answers/loops/.*#early-exit$"))
+
+
+def test_a_filter_without_rows_hands_over_to_the_search(visit: Open) -> None:
+    page = visit("answers/").page
+    page.get_by_label("Filter").fill("stop a loop earlier")
+    page.get_by_role("button", name="Search the whole site for “stop a loop earlier”").click()
+    expect(page.locator(".md-search__input")).to_have_value("stop a loop earlier")
+    expect(sections(page).first).to_have_attribute("href", re.compile("#early-exit"))
+    page.keyboard.press("Escape")
+    page.get_by_label("Filter").fill("stop")
+    expect(page.get_by_role("button", name="Search the whole site")).to_have_count(0)
 
 
 def test_a_note_says_what_was_looked_up_and_goes_away(visit: Open) -> None:

@@ -20,6 +20,7 @@ document$.subscribe(() => {
   ran.append(new Option("any release", ""), ...releases.map((release) => new Option(`jax ${release}`, release)));
   if (releases.length) labeled("Ran on, and fails now", ran);
   const count = place.appendChild(document.createElement("output"));
+  const ask = place.appendChild(Object.assign(document.createElement("button"), { type: "button", hidden: true }));
 
   const fields = { filter: words, from: ran };
   const given = new URLSearchParams(location.search);
@@ -42,7 +43,11 @@ document$.subscribe(() => {
       wanted.every((word) => text.includes(word)) && (from < 0 || (/[▇▅]/.test(seen[from]) && /[▃▁]/.test(seen.at(-1))));
     // A row that the address leads to is shown in any case.
     for (const each of rows) each.row.hidden = !fits(each) && !each.row.querySelector(":target");
-    count.value = `${rows.filter(({ row }) => !row.hidden).length} of ${rows.length}`;
+    const left = rows.filter(({ row }) => !row.hidden).length;
+    count.value = `${left} of ${rows.length}`;
+    ask.hidden = left > 0 || !words.value.trim();
+    ask.dataset.liveAsk = words.value.trim(); // live.js opens the search with it
+    ask.textContent = `Search the whole site for “${words.value.trim()}”`;
     // A heading, and what stands below it, goes with the last of its rows.
     for (const heading of document.querySelectorAll("article h2")) {
       const parts = [heading];

@@ -234,7 +234,7 @@ const grouped = (hits, pages) => {
       groups.push(group);
     }
     if (hit.section.location !== page) group.items.push(shown(hit, score));
-    else group.items[0] = shown(hit, 0);
+    else group.items[0] = shown(hit, score);
   });
   return groups.map(({ items }) => items);
 };
@@ -257,11 +257,13 @@ export const find = async (query) => {
   let hits = rank(site, text, message);
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
+  const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
   const entry = hits.find(({ section, share, literal }) => section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4));
   if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
+  else if (unknown.length && !message) note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}. The nearest sections are:`;
   else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
   else if (!message && !(hits[0]?.share >= 0.45)) note = "Nothing here answers that as asked. The nearest sections are:";
   if (text !== query.trim()) note = `No section has “${query.trim()}”. These have “${text}”:`;
@@ -294,6 +296,12 @@ const nearest = (unknown, words) => {
     if (apart < least || (apart === least && count > words.get(best))) [best, least] = [known, apart];
   }
   return best;
+};
+
+// Whether no section has a word, nor one that it may become when it is typed to its end.
+const isUnknown = (word, { seen, spoken }) => {
+  const found = terms(word);
+  return /^\p{L}{4,}\W?$/u.test(word) && found.length > 0 && !found.some((term) => seen.has(term)) && ![...spoken.keys()].some((known) => known.startsWith(word.toLowerCase()));
 };
 
 // A query with each word that the site doesn't know replaced by the one it was probably meant to be.

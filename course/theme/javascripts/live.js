@@ -33,12 +33,17 @@ const near = new IntersectionObserver(
   { rootMargin: "50%" },
 );
 
-// What invites to search opens the search, which has a field of its own on a phone.
+// What invites to search opens the search, which has a field of its own on a phone, with the words that it holds.
 document.addEventListener("click", ({ target }) => {
-  if (!target.closest("[data-live-ask]")) return;
+  const words = target.closest("[data-live-ask]")?.dataset.liveAsk;
+  if (words === undefined) return;
   const toggle = document.getElementById("__search");
   if (!toggle.checked) toggle.click();
-  document.querySelector(".md-search__input").focus();
+  const field = document.querySelector(".md-search__input");
+  field.focus();
+  if (!words) return;
+  field.value = words;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
 // A link to what lies in something folded opens it.

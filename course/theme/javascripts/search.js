@@ -56,6 +56,15 @@ const say = (text) => {
   if (note) note.textContent = text;
 };
 
+// The title of a page leads to the first section below it, for which it was found, unless that is the page's beginning.
+const lead = ([title, section]) => {
+  if (section && title.querySelector("[data-md-score='0.00']")) title.href = section.href;
+};
+document.addEventListener("DOMContentLoaded", () => {
+  const list = document.querySelector(".md-search-result__list");
+  if (list) new MutationObserver(() => [...list.children].forEach((item) => lead(item.querySelectorAll("a[href]")))).observe(list, { childList: true });
+});
+
 // The theme listens for keys; a paste from a menu or on a phone gives it none.
 document.addEventListener("input", ({ target }) => {
   if (target.matches(".md-search__input")) target.dispatchEvent(new Event("keyup", { bubbles: true }));
