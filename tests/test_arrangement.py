@@ -27,6 +27,8 @@ def name_of(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).with_suffix("").parts)
 
 
+# What this site adds to the library, and takes from it as any other site may.
+OURS = {file.name: ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.with_name("course").glob("*.py")}
 MODULES = {name_of(file): ast.parse(file.read_text(encoding="utf-8")) for file in ROOT.rglob("*.py")}
 
 
@@ -53,9 +55,8 @@ def inner(tree: ast.AST) -> Iterator[tuple[str, str]]:
             yield module.removeprefix("livepages").removeprefix("."), name
 
 
-def taken(module: str) -> Iterator[tuple[str, str]]:
+def taken(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """The names that a module takes from each package, by import or, of an imported package, as attributes."""
-    tree = MODULES[module]
     for imported, name in inner(tree):
         if name:
             yield imported, name
@@ -109,14 +110,23 @@ def test_the_picture_of_the_imports_is_up_to_date() -> None:
 def test_other_packages_are_imported_through_what_they_export(module: str) -> None:
     deeper = [f"{imported}.{name}" for imported, name in inner(MODULES[module]) if "." in imported]
     assert [name for name in deeper if package(name) != package(module)] == []
-    for other, name in taken(module):
+    for other, name in taken(MODULES[module]):
         if package(other) != package(module):
             assert name in importlib.import_module(f"livepages.{other}").__all__
 
 
+@pytest.mark.parametrize("module", sorted(OURS))
+def test_this_site_takes_what_packages_export_and_the_library_knows_nothing_of_it(module: str) -> None:
+    assert [name for name, _ in inner(OURS[module]) if "." in name] == []
+    for other, name in taken(OURS[module]):
+        assert name in importlib.import_module(f"livepages.{other}").__all__
+    assert [m for m, tree in MODULES.items() for name, _ in imports(tree) if package(name) == "course"] == []
+
+
 @pytest.mark.parametrize("name", ORDER)
 def test_a_package_exports_what_others_use_and_nothing_else(name: str) -> None:
-    wanted = {used for module in MODULES if package(module) != name for other, used in taken(module) if other == name}
+    users = [tree for module, tree in MODULES.items() if package(module) != name] + list(OURS.values())
+    wanted = {used for tree in users for other, used in taken(tree) if other == name}
     exported = importlib.import_module(f"livepages.{name}").__all__
     assert set(exported) == wanted - {"__all__"}
 

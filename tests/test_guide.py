@@ -5,8 +5,8 @@ import re
 import markdown
 import pytest
 
+from course.guide import minutes
 from livepages.course import read_course
-from livepages.course.guide import minutes
 from livepages.integrations.build import Build
 from livepages.records import record
 from livepages.rendering.mathml import FormulaError
@@ -29,6 +29,7 @@ BLOCK = "```python\nprint(1)\n```\n"
 
 
 def a_course(site: Site, repository: str = "") -> None:
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n')
     site.write("mkdocs.yml", NAV % repository)
     site.write("docs/index.md", f"# Home\n\n{BLOCK}")
     site.write("docs/one/first.md", f"---\ndescription: About it.\ndevices: 4\n---\n\n# The first\n\n{BLOCK}")
@@ -45,7 +46,8 @@ def test_the_line_under_a_title(site: Site, show: Show) -> None:
     html = shown(site, show, "one/second.md")
     line = html.partition("</h1>")[2].partition("</div>")[0]
     assert "1 minute<" in line and '<a href="first.md">The first</a>' in line
-    assert '<a href="live-second.py" download>' in line and '<a href="live-second.ipynb" download>' in line
+    assert 'href="live-second.py" download>' in line and 'href="live-second.ipynb" download>' in line
+    assert "live-downloads" not in html
     assert "github/owner/name/blob/notebooks/one/second/live-second.ipynb" in line
     assert html.index("live-masthead") < html.index("Text.")
     assert "on 4 virtual devices" in shown(site, show, "one/first.md")

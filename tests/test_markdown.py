@@ -131,7 +131,7 @@ def test_a_result_in_a_language_is_highlighted(show: Show) -> None:
 
 def test_stderr_is_told_apart(show: Show) -> None:
     html = show("```python\nimport sys\nprint('to err', file=sys.stderr)\n```\n")
-    assert re.search(r'live-stderr"><pre><code>to err', html)
+    assert re.search(r'live-stderr"><pre class="nohighlight"><code>to err', html)
 
 
 def test_an_expected_error_shows_type_and_message_first(show: Show) -> None:

@@ -97,7 +97,7 @@ class Book:
         self.site, self._commands = site, commands
         self._built: dict[str, Built] = {}
         self._failures: dict[str, list[str]] = {}
-        site.write("pyproject.toml", "[tool.livepages]\ntimeout = 30\n")
+        site.write("pyproject.toml", '[tool.livepages]\ntimeout = 30\nguide = "course.guide:CourseGuide"\n')
         site.write("mkdocs.yml", CONFIG)
         for name, text in PAGES.items():
             site.write(f"docs/{name}", text)

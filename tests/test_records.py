@@ -636,10 +636,9 @@ def recorded_label(site: Site) -> str:
 
 def test_a_page_that_is_running_does_not_say_that_all_its_outputs_are_its_own(recorded: tuple[Site, Page, Run]) -> None:
     _, page, run = recorded
-    assert "Every output on this page was produced by the code above it, with jax 1 on cpu." in rendering.stamp(
-        run, "jax 1"
-    )
-    waits = rendering.stamp(replace(run, results=pair_results(page, run.outcomes[:2])), "jax 1")
+    said = "Every output on this page was produced by the code above it, with jax 1 on cpu."
+    assert said in rendering.stamp(run, "jax 1", "live-page.ipynb")
+    waits = rendering.stamp(replace(run, results=pair_results(page, run.outcomes[:2])), "jax 1", "live-page.ipynb")
     assert "Every output" not in waits and "its recorded output is shown" in waits
 
 

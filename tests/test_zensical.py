@@ -25,6 +25,7 @@ nav:
 def build(site: Site, code: str) -> subprocess.CompletedProcess[str]:
     """Zensical's build of a site with a page of one block, in the templates of this one."""
     shutil.copytree(Path(__file__).parents[1] / "course", site.root / "course")
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n')
     site.write("mkdocs.yml", CONFIG)
     site.write("docs/index.md", "# Home\n\nText.\n")
     site.write("docs/one.md", f"# One\n\n```python\n{code}\n```\n")

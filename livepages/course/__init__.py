@@ -1,8 +1,19 @@
-"""The order of the pages, what to read before each, the map and the index, and when pages last changed."""
+"""The pages of a site and their order, where each is when built, when it last changed, and what the site adds to it."""
 
 from livepages.course import history
-from livepages.course.guide import Guide
+from livepages.course.guide import Guide, find_guide, sources
 from livepages.course.navigation import Course, NavSection, make_course, read_course
 from livepages.course.output_paths import OutputPaths, output_paths
 
-__all__ = ["Course", "Guide", "NavSection", "OutputPaths", "history", "make_course", "output_paths", "read_course"]
+__all__ = [
+    "Course",
+    "Guide",
+    "NavSection",
+    "OutputPaths",
+    "find_guide",
+    "history",
+    "make_course",
+    "output_paths",
+    "read_course",
+    "sources",
+]

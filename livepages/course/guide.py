@@ -1,67 +1,40 @@
-"""What helps a reader find their way: the line under a page's title, the map of the course, the index of names.
+"""What a site adds to its pages, which ``guide = "module:Class"`` in its `[tool.livepages]` names."""
 
-Pages say in their front matter what they are about, and which pages to read before them::
-
-    description: "A sentence."
-    before: [basics/arrays.md]
-"""
-
-import posixpath
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from posixpath import relpath
-from urllib.parse import quote
 
 from livepages.course.navigation import Course
-from livepages.execution import Failure, count
-from livepages.source import Inventory, Page, PageNames, closest
-
-WORDS_A_MINUTE = 200
-BLOCKS_A_MINUTE = 4
-MAP = "<!-- live: course -->"
-INDEX = re.compile(r"<!-- live: names(?: (?P<but>-)?(?P<library>\w+))? -->")  # of all libraries, of one, of all but one
+from livepages.execution import Failure
+from livepages.source import Inventory, Page, Project, ProjectError
 
 
 @dataclass(frozen=True)
 class Guide:
-    """The pages of a course. Those that run nothing, and the home page, are about the course and no part of it."""
+    """The pages of a site, and what it adds to them: this class nothing, one that is derived from it what it likes.
+
+    Links to a page's downloads are at its end, unless `links_downloads` says that the guide has them.
+    """
 
     course: Course
     pages: Mapping[Path, Page]
     inventory: Inventory
 
+    links_downloads = False
+
     def problems(self) -> list[Failure]:
-        """A failure for each page to read first that is not a page."""
-        names = {path.relative_to(self.course.docs).as_posix() for path in self.course.pages}
-        return [
-            Failure(
-                page.name, line, 0, f"before: {name} is not a page of {self.course.docs.name}{closest(name, names)}"
-            )
-            for page in self.pages.values()
-            for name, line in _names(page)
-            if name not in names
-        ]
+        """Return a failure for everything that the guide cannot use."""
+        return []
 
     def cache_key(self, page: Page) -> object:
-        """What the page shows of other pages: two guides with one inventory show the same on it if this is equal."""
-        indexed = self.pages.values() if any(map(INDEX.fullmatch, page.text)) else ()
-        uses = [
-            (
-                other.title,
-                other.path,
-                [(block.code, block.runs, _anchor(other, block.fence.start)) for block in other.blocks],
-            )
-            for other in indexed
-        ]
-        others = self.pages.values() if MAP in page.text else self._before(page)
-        shown = [(other.title, other.description, other.path, minutes(other)) for other in others]
-        return self.course.text, shown, uses
+        """Return what the page shows of other pages: two guides show the same on it if this is equal."""
+        return None
 
     def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
-        """A page's lines with the line under its title, and with the map or the index where the page wants it.
+        """Return a page's lines with what the guide adds.
 
         Args:
             page: the page, whose `text` up to its first block is the beginning of `lines`.
@@ -69,150 +42,36 @@ class Guide:
             updated: the day of its last change, in ISO form; empty if it is not known.
             stash: takes HTML, gives the text that stands for it in Markdown.
         """
-        lines = self._lines(page, lines, stash)
-        if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
-            return lines
-        title = next((section.start for section in page.sections if section.level == 1), len(page.text))
-        if title > page.program[0].fence.start:
-            return lines
-        facts = self._facts(page, updated, stash)
-        masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]
-        return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
-
-    def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
-        """Lines with the map and the index where they belong."""
-        found = []
-        for line in lines:
-            if line == MAP:
-                found += self._map(page)
-            elif index := INDEX.fullmatch(line):
-                found += self._index(page, index, stash)
-            else:
-                found.append(line)
-        return found
-
-    def _facts(self, page: Page, updated: str, stash: Callable[[str], str]) -> str:
-        facts = [count(minutes(page), "minute")]
-        if updated:
-            facts.append(f"changed {updated}")
-        if page.settings.settings_summary:
-            facts.append(page.settings.settings_summary)
-        if first := self._before(page):
-            facts.append("read first: " + ", ".join(_link(page, other) for other in first))
-        place = self.course.place(page.path)
-        script, notebook, markdown = (
-            quote(posixpath.basename(form)) for form in (place.script, place.notebook, place.markdown)
-        )
-        forms = f'<a href="{script}" download>script</a>, <a href="{notebook}" download>notebook</a>, '
-        forms += f'<a href="{markdown}">Markdown</a>'
-        facts.append(f"take it with you: {stash(forms + self._colab(page))}")
-        facts.append(stash('<button type="button" class="live-here">run it here</button>'))
-        return (
-            stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
-        )
-
-    def _colab(self, page: Page) -> str:
-        if not self.course.repository:
-            return ""
-        notebook = f"{self.course.repository}/blob/notebooks/{quote(self.course.place(page.path).notebook)}"
-        return f', <a href="https://colab.research.google.com/github/{notebook}">Colab</a>'
-
-    def _before(self, page: Page) -> list[Page]:
-        files = [self.course.docs / name for name, _ in _names(page)]
-        return [self.pages[file] for file in files if file in self.pages]
-
-    def _map(self, here: Page) -> list[str]:
-        lines = []
-        for part in self.course.parts:
-            pages = [self.pages[path] for path in part.pages if path in self.pages and self.pages[path].program]
-            if not part.title or not pages:
-                continue
-            total = sum(map(minutes, pages))
-            lines += ["", f"## {part.title}", "", f"{count(len(pages), 'page')}, {count(total, 'minute')}.", ""]
-            for number, page in enumerate(pages, 1):
-                first = ", ".join(_link(here, other) for other in self._before(page))
-                after = f" After {first}." if first else ""
-                lines.append(
-                    f"{number}. **{_link(here, page)}** {page.description} *{count(minutes(page), 'minute')}.*{after}"
-                )
-        return [*lines, ""]
-
-    def _index(self, here: Page, wanted: re.Match[str], stash: Callable[[str], str]) -> list[str]:
-        """Every documented name that the pages' code uses, and in which section of a page first."""
-        lines: list[str] = []
-        library = ""
-        for entry in self._entries:
-            if wanted["library"] and (entry.library == wanted["library"]) == bool(wanted["but"]):
-                continue
-            lines += ["", f"## {entry.library}", ""] if entry.library != library else []
-            lines += entry.lines(here, stash)
-            library = entry.library
         return lines
 
-    @cached_property
-    def _entries(self) -> list["_IndexEntry"]:
-        entries: dict[str, _IndexEntry] = {}  # by address, which several names of one thing share
-        for page in (self.pages[path] for part in self.course.parts for path in part.pages if path in self.pages):
-            for block, uses in PageNames(page, self.inventory).blocks:
-                for use in uses:
-                    if use.address and use.name not in self.inventory.modules:
-                        entry = entries.setdefault(use.address, _IndexEntry(use.address))
-                        entry.names.append(use.name)
-                        entry.places.setdefault(page.name, (page, block.fence.start))
-        return sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower()))
+
+def find_guide(project: Project) -> type[Guide]:
+    """Return the class that a project names.
+
+    Raises:
+        ProjectError: it cannot be imported, or is no guide.
+    """
+    if not project.guide:
+        return Guide
+    module, _, name = project.guide.partition(":")
+    sys.path.insert(0, str(project.root))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise _unusable(project, str(error)) from None
+    finally:
+        sys.path.remove(str(project.root))
+    if not (isinstance(found, type) and issubclass(found, Guide)):
+        raise _unusable(project, f"{name} is not derived from livepages.course.Guide")
+    return found
 
 
-@dataclass
-class _IndexEntry:
-    """One thing in the index."""
-
-    address: str
-    names: list[str] = field(default_factory=list)  # as used
-    places: dict[str, tuple[Page, int]] = field(default_factory=dict)  # the first line of each page, by its name
-
-    @property
-    def name(self) -> str:
-        """Of its names the one that its reference has, else the first that is used."""
-        return next((name for name in self.names if name in self.address), self.names[0])
-
-    @property
-    def library(self) -> str:
-        return self.name.partition(".")[0]
-
-    def lines(self, here: Page, stash: Callable[[str], str]) -> list[str]:
-        """The entry as Markdown."""
-        # Shown is the first place alone: with all of them the index is half as large again.
-        link, others = _link(here, *next(iter(self.places.values()))), len(self.places) - 1
-        more = f" and {count(others, 'other page')}" if others else ""
-        # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
-        heading = stash(f'<div class="live-entry"><h3 id="{self.name}"><code>{self.name}</code></h3>')
-        place = f"{link}{more}; [reference]({self.address})"
-        return ["", heading, "", place, "{ data-search-exclude }", "", stash("</div>"), ""]
+def sources(guide: type[Guide]) -> list[bytes]:
+    """Return the source of the modules beside a guide, which decides what it adds."""
+    file = inspect.getsourcefile(guide)
+    return [path.read_bytes() for path in sorted(Path(file).parent.glob("*.py"))] if file else []
 
 
-def minutes(page: Page) -> int:
-    """How long reading takes: the prose at a usual pace, and every shown block a while of its own."""
-    inside = {line for block in page.blocks for line in range(block.fence.start, block.fence.end)}
-    words = sum(len(line.split()) for number, line in enumerate(page.text) if number not in inside)
-    shown = sum(block.options.source != "none" for block in page.blocks)
-    return max(1, round(words / WORDS_A_MINUTE + shown / BLOCKS_A_MINUTE))
-
-
-def _names(page: Page) -> list[tuple[str, int]]:
-    """The names of the pages to read first, each with its line."""
-    names = page.meta.get("before", [])
-    assert isinstance(names, list)
-    lines = page.source.splitlines()
-    line = next((number for number, text in enumerate(lines, 1) if text.startswith("before:")), 1)
-    return [(name, line) for name in names]
-
-
-def _link(page: Page, other: Page, line: int = 0) -> str:
-    """A link from a page to another, to the section of a line of its text."""
-    return f"[{other.title}]({relpath(other.path.as_posix(), page.path.parent.as_posix())}{_anchor(other, line)})"
-
-
-def _anchor(page: Page, line: int) -> str:
-    """What a link to the section of a line of a page's text ends with."""
-    section = next((section for section in reversed(page.sections) if section.start < line), None)
-    return f"#{section.anchor}" if section and section.level > 1 else ""
+def _unusable(project: Project, why: str) -> ProjectError:
+    where = f'{project.root / "pyproject.toml"}: [tool.livepages] guide = "{project.guide}"'
+    return ProjectError(f'{where}: {why}; write "module:Class", below {project.root}')

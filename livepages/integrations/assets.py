@@ -1,12 +1,30 @@
-"""The style sheets and scripts that every site gets."""
+"""The style sheet and the script that every site gets, and what these load."""
 
+import posixpath
+import re
 import shutil
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "assets"
 PLACE = "assets/livepages"  # below the root of a site
+STYLE, SCRIPT = f"{PLACE}/live.css", f"{PLACE}/live.js"
+SERVED = '<meta name="live-kernels">'  # says to the script that the server of the site starts kernels
+_THEME = re.compile(r'.*<link rel="stylesheet" href="[^"]*\bassets/stylesheets/[^>]*>', re.DOTALL)
 
 
 def copy_assets(site: Path) -> None:
-    """Put the style sheets and scripts into a built site."""
+    """Put the assets into a built site."""
     shutil.copytree(FOLDER, site / PLACE, dirs_exist_ok=True)
+
+
+def add_assets(html: str, folder: str) -> str:
+    """Return the HTML of a page with the style sheet, after those of the theme, and with the script.
+
+    Args:
+        html: of a page that names neither.
+        folder: the page's, relative to the root of the site.
+    """
+    style, script = (posixpath.relpath(file, folder or ".") for file in (STYLE, SCRIPT))
+    found = _THEME.match(html)
+    at = found.end() if found else html.find("</head>")
+    return f'{html[:at]}<link rel="stylesheet" href="{style}"><script src="{script}" async></script>{html[at:]}'

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
-from livepages.course import Course, Guide, history
+from livepages.course import Course, Guide, find_guide, history, sources
 from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, pair_results
 from livepages.integrations.build_cache import digest
 from livepages.records import RecordedOutcome, Records, check_page
@@ -74,13 +74,14 @@ class Build:
                 end.
 
         Raises:
-            ProjectError: an inventory cannot be read.
+            ProjectError: an inventory cannot be read, or the guide of the site cannot be imported.
             WorkerError: the process that pages are forked from could not be started.
         """
         may_run = not os.environ.get(NO_EXECUTE)
         if timeout is None and may_run:
             self._prepare(page for page in course.pages if page not in course.texts)
         inventory = read_inventories(self.engine.project)
+        guide = find_guide(self.engine.project)
         read, unread = self.engine.read(course.pages, course.texts)
         # A page that a plugin has made is a page of ours if it has blocks: of others there is nothing to say.
         read = [page for page in read if page.blocks or page.path not in course.texts]
@@ -102,11 +103,11 @@ class Build:
 
         runs |= self._attempts.run(stale, begun, done, timeout, whole)
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
-        self.inventory, self.unread, self._names = inventory, unread, digest(inventory)
+        self.inventory, self.unread, self._names = inventory, unread, digest([inventory, sources(guide)])
         self.records = Records(self.engine.project)
         self._changed = history.days(self.engine.project)
         self.pages = {page.path: page for page in read}
-        self.guide = Guide(course, self.pages, inventory)
+        self.guide = guide(course, self.pages, inventory)
         self._runs = {page.name: runs[page.path] for page in programs}
         self.failures = [*unread, *self.guide.problems(), *self.records.problems(read)]
         for page in programs:

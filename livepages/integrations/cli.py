@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from livepages.course import Guide, read_course
+from livepages.course import find_guide, read_course
 from livepages.execution import ERR, BlockResult, Engine, Failure, Run, Runner, WorkerError, count, pair_results
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.progress import Progress
@@ -148,7 +148,7 @@ def _named(files: list[Path], project: Project) -> list[Path]:
 def _check(_: argparse.Namespace, project: Project) -> int:
     course = read_course(project)
     pages, failed = Engine(project).read(course.pages)
-    failed += Guide(course, {page.path: page for page in pages}, read_inventories(project)).problems()
+    failed += find_guide(project)(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
     for first, number in _by_page(off):
@@ -266,7 +266,7 @@ def _build_by(program: str, project: Project) -> int:
     if program != ZENSICAL:
         return subprocess.run(command, cwd=project.root, check=False).returncode
     # It runs no plugins. What the plugin does before and after pages are built is done here.
-    from livepages.integrations.post_build import finish, finish_questions
+    from livepages.integrations.post_build import finish, finish_zensical
 
     build = _begun(project)
     if build.failures:
@@ -284,7 +284,7 @@ def _build_by(program: str, project: Project) -> int:
     if failed or done.returncode:
         return _tell(failed) or 1
     site = project.mkdocs.parent / build.guide.course.site
-    finish_questions(build, site)
+    finish_zensical(build, site)
     return _tell(finish(build, site))
 
 

@@ -7,12 +7,14 @@ says which page it is; for a program that does not, whose text tells: two pages 
 
 import inspect
 import os
+import posixpath
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
 from markdown import Extension, Markdown
@@ -22,7 +24,7 @@ from markdown.treeprocessors import Treeprocessor
 
 from livepages import rendering
 from livepages.course import read_course
-from livepages.execution import Engine, Failure
+from livepages.execution import Engine, Failure, Run
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.rendering import LinkPreviewProcessor, NameLinks, status
 from livepages.source import Block, Inventory, Page, find_project
@@ -128,9 +130,16 @@ class _Show(Preprocessor):
         shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))
-        stamp = stash(rendering.stamp(run, build.engine.project.runtime.version_label)) if page.program else ""
+        stamp = stash(self._stamp(build, page, run)) if page.program else ""
         # The page's own lines have the tabs that Markdown has expanded by now.
         return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
+
+    @staticmethod
+    def _stamp(build: Build, page: Page, run: Run) -> str:
+        place = build.guide.course.place(page.path)
+        more = "" if build.guide.links_downloads else rendering.at_end(place)
+        notebook = quote(posixpath.basename(place.notebook))
+        return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""

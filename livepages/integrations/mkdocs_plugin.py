@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jinja2 import Environment, FileSystemBytecodeCache
 from mkdocs.config.base import Config
+from mkdocs.config.config_options import ExtraScriptValue
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import BasePlugin, CombinedEvent, event_priority
@@ -25,6 +26,7 @@ from livepages.course import make_course
 from livepages.execution import Engine, Failure, Runner, WorkerError, count
 from livepages.exporters import Publication
 from livepages.integrations.address import check_address, explained
+from livepages.integrations.assets import SCRIPT, SERVED, STYLE
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.build_cache import Kept, digest
 from livepages.integrations.kernels import Kernels
@@ -99,6 +101,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._converted = 0
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
+        script = ExtraScriptValue(SCRIPT)
+        script.async_ = True
+        config.extra_css.insert(0, STYLE)  # so that the site's own come after it
+        config.extra_javascript.append(script)
         if self._serving and (privacy := plugin_of_theme(config, "privacy")):
             privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
         return config
@@ -246,7 +252,6 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._converted > 1:  # their other forms will have to be made too
             forms = Publication(project, build.guide.course, build.ran, Path(config.site_dir), self._kept.made)
             self._ahead.begin(forms.pages, forms.forms)
-        env.globals["live_kernels"] = self._serving  # a page asks for them only where it may get some
         env.trim_blocks = env.lstrip_blocks = project.slim  # half of a theme's HTML is blanks between its statements
         templates = project.cache / ("theme-slim" if project.slim else "theme")
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
@@ -255,6 +260,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
                 env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
         self._tell(build.failures, "no page was written")
         return env
+
+    def on_post_page(self, output: str, *, page: MkDocsPage, config: MkDocsConfig) -> str:
+        """Say in a served page that it may get kernels, for which no other page asks."""
+        return output.replace("</head>", f"{SERVED}</head>", 1) if self._serving else output
 
     def on_build_error(self, *, error: Exception) -> None:
         """End what still converts pages, and let pages run."""

@@ -12,9 +12,10 @@ from rjsmin import jsmin
 
 from livepages.execution import Failure
 from livepages.exporters import publish
-from livepages.integrations.assets import copy_assets
+from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
+from livepages.rendering import restore_downloads
 from livepages.source import ProjectError
 
 
@@ -51,8 +52,8 @@ def _minify(docs: Path, site: Path) -> None:
                 file.write_text(text, encoding="utf-8")
 
 
-def finish_questions(build: Build, site: Path) -> None:
-    """Give search engines the questions of the pages in a site that Zensical built, and its search their wordings.
+def finish_zensical(build: Build, site: Path) -> None:
+    """Give the pages of a site that Zensical built what the plugin of MkDocs gives them: the assets and the questions.
 
     Raises:
         ProjectError: the HTML of a page is not in the site, or its search index is not as Zensical writes it.
@@ -65,12 +66,13 @@ def finish_questions(build: Build, site: Path) -> None:
             before = file.read_text(encoding="utf-8")
         except OSError as error:
             raise ProjectError(f"{file}: {error.strerror}; the page was not built") from None
-        text, questions = take_questions(before)
+        text, questions = take_questions(add_assets(restore_downloads(before, place), place.folder))
         if questions:
             data = linked_data(questions, course.url and f"{course.url.rstrip('/')}/{place.url}")
             script = f'<script type="application/ld+json">{data}</script>\n</head>'
-            file.write_text(text.replace("</head>", script, 1), encoding="utf-8")
+            text = text.replace("</head>", script, 1)
             asked |= {f"{place.url}#{question.id}": question for question in questions}
+        file.write_text(text, encoding="utf-8")
     if asked:
         _index(site / "search.json", asked)
 

@@ -2,15 +2,20 @@
 
 from livepages.rendering import status
 from livepages.rendering.blocks import anchors, failures_shown, missing, page_lines, slim, stamp, unmarked
+from livepages.rendering.downloads import RUN, at_end, downloads, restore_downloads
 from livepages.rendering.links import LinkPreviewProcessor, NameLinks
 
 __all__ = [
+    "RUN",
     "LinkPreviewProcessor",
     "NameLinks",
     "anchors",
+    "at_end",
+    "downloads",
     "failures_shown",
     "missing",
     "page_lines",
+    "restore_downloads",
     "slim",
     "stamp",
     "status",

@@ -19,6 +19,7 @@ from livepages.source import Block, Page
 from livepages.worker import Runtime
 
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not what the block gave now
+_PRE = '<pre class="nohighlight"><code>'  # highlight.js, which MkDocs' own themes have, guesses a language of its own
 SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
 
 
@@ -209,15 +210,15 @@ def _folded(kind: str, body: str) -> str:
     if len(lines) > LONG:
         rest = "\n".join(lines[SHOWN:])
         summary = f"{len(lines) - SHOWN} more lines"
-        more = f'<details class="live-more"><summary>{summary}</summary><pre><code>{rest}</code></pre></details>'
+        more = f'<details class="live-more"><summary>{summary}</summary>{_PRE}{rest}</code></pre></details>'
         body = "\n".join(lines[:SHOWN])
-    return f'<div class="highlight {kind}"><pre><code>{body}</code></pre>{more}</div>'
+    return f'<div class="highlight {kind}">{_PRE}{body}</code></pre>{more}</div>'
 
 
 def _raised(raised: Raised) -> str:
     return _error(raised.type, raised.message) + (
         f'<details class="live-traceback"><summary>Traceback</summary>'
-        f"<pre><code>{html.escape(raised.traceback)}</code></pre></details>"
+        f"{_PRE}{html.escape(raised.traceback)}</code></pre></details>"
     )
 
 
@@ -348,12 +349,20 @@ def _own_ids(block: Block, outcome: Outcome) -> list[str]:
     ]
 
 
-def stamp(run: Run, versions: str) -> str:
-    """The line that says on what a page ran, as HTML."""
+def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:
+    """The line that says on what a page ran, as HTML.
+
+    Args:
+        run: what running the page gave.
+        versions: what ran it.
+        notebook: the address of its notebook, from the page.
+        more: what the line ends with, as HTML.
+    """
     device = f" on {html.escape(run.device)}" if run.device else ""
     text = f"Every output on this page was produced by the code above it, with {html.escape(versions)}{device}."
     if run.pending:
         text = (
             f"This page is running, with {html.escape(versions)}. Until a block has run, its recorded output is shown."
         )
-    return f'<p class="live-stamp" data-search-exclude>{text}</p>'
+    where = f'data-live-notebook="{html.escape(notebook)}" data-search-exclude'
+    return f'<p class="live-stamp" {where}>{text}{" " if more else ""}{more}</p>'

@@ -11,6 +11,7 @@ Settings are in ``pyproject.toml``::
     reference = "cpu"         # the host whose records must be up to date
     timeout = 60              # seconds a block may take, unless it says otherwise
     runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
+    guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
     slim = false              # whether the whole site goes without what its readers do not miss, not its blocks alone
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
@@ -52,6 +53,7 @@ class Project:
     reference: str = "cpu"
     timeout: float = 60.0
     slim: bool = False
+    guide: str = ""
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
     options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
 
@@ -105,6 +107,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "timeout": ("a number of seconds above 0", (int, float)),
     "runtime": ("the name of a runtime", str),
     "slim": ("true or false", bool),
+    "guide": ("text", str),
 }
 
 
@@ -146,7 +149,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
         if not there and (name in table or name == "docs"):
             meant = closest(paths[name].name, (path.name for path in root.iterdir()))
             raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
-    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "slim")}
+    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "slim", "guide")}
     options = table.get(runtime.name, {})
     for name, value in options.items():
         if not isinstance(value, bool | int | float | str):

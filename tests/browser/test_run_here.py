@@ -201,7 +201,9 @@ class Served:
             file.parent.mkdir(exist_ok=True)
             file.write_text(textwrap.dedent(text).lstrip())
         (root / "mkdocs.yml").write_text(CONFIG)
-        (root / "pyproject.toml").write_text('[project]\nname = "small"\n\n[tool.livepages]\nruntime = "jax"\n')
+        (root / "pyproject.toml").write_text(
+            '[project]\nname = "small"\n\n[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n'
+        )
         self.environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

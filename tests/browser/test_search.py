@@ -96,7 +96,11 @@ def errors(folder: Path) -> dict[str, list[str]]:
     """The messages of each type of error that the error dictionary shows."""
     found: dict[str, list[str]] = {}
     for file in sorted(folder.glob("errors*/index.html")):
-        shown = re.findall(r'live-error"><pre><code><strong>(.*?)</strong>: (.*?)</code>', file.read_text(), re.DOTALL)
+        shown = re.findall(
+            r'live-error"><pre class="nohighlight"><code><strong>(.*?)</strong>: (.*?)</code>',
+            file.read_text(),
+            re.DOTALL,
+        )
         for kind, message in shown:
             found.setdefault(kind, []).append(text(message))
     return found

@@ -56,36 +56,6 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 
-// What running blocks takes comes when it is needed.
-const running = (name) => import(new URL(`../assets/livepages/run/${name}`, own));
-
-// Two buttons run a block on the reader's own machine and edit it.
-const offer = () => {
-  let number = 0;
-  for (const code of document.querySelectorAll(".live-anchor + .highlight")) {
-    let part = code;
-    while ((part = part.nextElementSibling) && !part.matches(".live-anchor, .live-result"));
-    if (!part?.matches(".live-result:not(.live-off)") || part.querySelector(".live-run")) continue;
-    number += 1;
-    const place = Object.assign(document.createElement("span"), { className: "live-acts" });
-    for (const act of ["Run", "Edit"]) {
-      const button = Object.assign(document.createElement("button"), { type: "button", textContent: act });
-      button.className = `live-${act.toLowerCase()}`;
-      button.ariaLabel = `${act} block ${number}`;
-      place.append(button);
-    }
-    part.append(place);
-    code.classList.add("live-editable");
-  }
-};
-// A click into the code edits it there. A finger scrolls, a drag selects, and a name leads to its reference.
-const into = ({ target, pointerType }) =>
-  pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable pre > code");
-document.addEventListener("click", (event) => {
-  const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
-  if (asked) running("page.js").then(({ clicked }) => clicked(asked, event));
-});
-
 // What the browser keeps under a name; nothing where it may not keep anything.
 const stored = (name) => {
   try {
@@ -96,10 +66,8 @@ const stored = (name) => {
 };
 
 const arrived = () => {
-  offer();
-  if (stored(`live-edits:${location.pathname}`)) running("page.js").then(({ restore }) => restore());
-  for (const place of document.querySelectorAll("[data-live-edits]")) running("stored.js").then(({ list }) => list(place));
-  if (/\/practice\//.test(location.pathname) && stored("live-exercises")) running("exercises.js").then(({ mark }) => mark());
+  if (/\/practice\//.test(location.pathname) && stored("live-exercises"))
+    import(new URL("../assets/livepages/run/exercises.js", own)).then(({ mark }) => mark());
   sizes.disconnect();
   document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();

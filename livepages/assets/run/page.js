@@ -60,7 +60,7 @@ const placeOf = (code, { clientX, clientY }) => {
   return { line: lines.length - 1, column: lines.at(-1).length };
 };
 
-document$.subscribe(() => {
+window.document$?.subscribe(() => {
   if (here && !here.article.isConnected) {
     here.leave();
     here = undefined;
@@ -76,7 +76,7 @@ class Page {
   #bar;
 
   constructor() {
-    this.article = document.querySelector("article");
+    this.article = document.querySelector("article, [role=main], main") ?? document.body;
     this.ready = this.#read();
   }
 
@@ -84,7 +84,7 @@ class Page {
     const style = element("link", { rel: "stylesheet", href: new URL("../run.css", import.meta.url) });
     const styled = new Promise((done) => (style.onload = style.onerror = done));
     if (!document.head.querySelector(`link[href="${style.href}"]`)) document.head.append(style);
-    const link = document.querySelector('.live-masthead a[href$=".ipynb"]')?.href ?? new URL("live-index.ipynb", location.href);
+    const link = document.querySelector("[data-live-notebook]").dataset.liveNotebook;
     const book = JSON.parse(await text(link));
     this.about = book.metadata.live;
     const cells = book.cells.filter((cell) => cell.cell_type === "code" && cell.metadata.live);

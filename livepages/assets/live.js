@@ -1,0 +1,53 @@
+// Offers to run and to edit each block, in any theme. What that takes comes when it is needed.
+(() => {
+  const own = document.currentScript.src;
+
+  const offer = () => {
+    let number = 0;
+    for (const code of document.querySelectorAll(".live-anchor + :is(.highlight, .codehilite, pre)")) {
+      let part = code;
+      while ((part = part.nextElementSibling) && !part.matches(".live-anchor, .live-result"));
+      if (!part?.matches(".live-result:not(.live-off)") || part.querySelector(".live-run")) continue;
+      number += 1;
+      const place = Object.assign(document.createElement("span"), { className: "live-acts" });
+      for (const act of ["Run", "Edit"]) {
+        const button = Object.assign(document.createElement("button"), { type: "button", textContent: act });
+        button.className = `live-${act.toLowerCase()}`;
+        button.ariaLabel = `${act} block ${number}`;
+        place.append(button);
+      }
+      part.append(place);
+      code.classList.add("live-editable");
+    }
+  };
+
+  const load = (name) => import(new URL(`run/${name}`, own));
+
+  // A click into the code edits it there. A finger scrolls, a drag selects, and a name leads to its reference.
+  const into = ({ target, pointerType }) =>
+    pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable code");
+  document.addEventListener("click", (event) => {
+    const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
+    if (asked) load("page.js").then(({ clicked }) => clicked(asked, event));
+  });
+
+  // What the browser keeps under a name; nothing where it may not keep anything.
+  const stored = (name) => {
+    try {
+      return localStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  };
+
+  const arrived = () => {
+    offer();
+    if (stored(`live-edits:${location.pathname}`)) load("page.js").then(({ restore }) => restore());
+    for (const place of document.querySelectorAll("[data-live-edits]")) load("stored.js").then(({ list }) => list(place));
+  };
+
+  // Material replaces pages in place, and tells those who listen to it.
+  const begin = () => (window.document$ ? document$.subscribe(arrived) : arrived());
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
+  else begin();
+})();
