@@ -386,6 +386,6 @@ def test_marks_skip_a_block_on_this_host(site: Site) -> None:
     )
     page = site.read(site.write("docs/page.md", text))
     outcomes = site.engine.run([page])[page.path].outcomes
-    lacking = "needs x, which the block on line 6 did not get to make"
+    lacking = "needs x from the block on line 6, which did not run"
     assert [outcome.skipped for outcome in outcomes] == ["too new", "needs the module no_such_module", "", lacking]
     assert outcomes[2].stdout == "on\n"

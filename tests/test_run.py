@@ -661,9 +661,52 @@ def test_what_needs_a_name_of_a_block_that_does_not_run_here_is_not_run_either(s
     page, run = site.run('needs="tpus>=4096"\nx = 1', "y = x", "print(y)", "print('on')", "print(undefined)", "z = 1")
     (failure,) = run.failures
     assert "undefined" in failure.message
-    assert run.outcomes[1].skipped == f"needs x, which the block on line {page.program[0].line} did not get to make"
+    assert run.outcomes[1].skipped == f"needs x from the block on line {page.program[0].line}, which did not run"
     assert run.outcomes[2].skipped.startswith("needs y") and run.outcomes[3].stdout == "on\n"
     assert run.outcomes[5].stopped_by == 4
+
+
+SKIPPED = 'needs="tpus>=4096"\n'
+
+
+@pytest.mark.parametrize(
+    ("skipped", "reader", "name"),
+    [
+        ("x = 2", "print(x)", "x"),
+        ("for x in range(3): pass", "print([x for _ in [1]])", "x"),
+        ("x += 1", "x += 1", "x"),
+        ("x['key'] = 2", "print(x)", "x"),
+        ("def f(): return 2", "print(f())", "f"),
+        ("x = 2", "print(f())", "x"),
+        ("x = 2", "if 0:\n    x = 3\nprint(x)", "x"),
+        ("x = 2", "x = 3\nprint(x)", ""),
+        ("x = 2", "print([x for x in 'a'], (lambda x: x)(1))", ""),
+        ("def g():\n    x = 2", "print(x)", ""),
+        ("[x for x in range(3)]", "print(x)", ""),
+        ("print(x)", "print(x)", ""),
+    ],
+)
+def test_what_would_show_a_value_from_before_a_block_that_did_not_run_does_not_run(
+    site: Site, skipped: str, reader: str, name: str
+) -> None:
+    before = "x = {'key': 1}\ndef f(): return x" if "key" in skipped else "x = 1\ndef f(): return x"
+    page, run = site.run(before, SKIPPED + skipped, reader, "print('on')")
+    assert not failures(page, run)
+    assert run.outcomes[2].skipped == (
+        f"needs {name} from the block on line {page.program[1].line}, which did not run" if name else ""
+    )
+    assert run.outcomes[3].stdout == "on\n"
+
+
+def test_a_name_that_is_bound_again_after_a_block_that_did_not_run_can_be_read(site: Site) -> None:
+    outcomes = site.outcomes("x = 1", f"{SKIPPED}x = 2", "print(x)", "x = 3", "print(x)")
+    assert [bool(outcome.skipped) for outcome in outcomes] == [False, True, True, False, False]
+    assert outcomes[4].stdout == "3\n"
+
+
+def test_a_missing_name_that_only_a_function_of_a_skipped_block_binds_is_a_failure(site: Site) -> None:
+    (failure,) = site.failures(f"{SKIPPED}def f():\n    local = 1", "print(local)")
+    assert "NameError" in failure.message
 
 
 # --- processes that a block starts -------------------------------------------------------------------------------

@@ -30,9 +30,10 @@ from typing import Any, NoReturn
 
 from livepages.worker import figures
 from livepages.worker.capture import Capture, escaped, streams
-from livepages.worker.check import assigned_names, check_outcome
+from livepages.worker.check import check_outcome
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.marks import skipped
+from livepages.worker.names import bound_names, function_needs, needed_names
 from livepages.worker.probes import is_local
 from livepages.worker.protocol import (
     CRASH,
@@ -248,7 +249,7 @@ def run_job(job: Job, runtime: Runtime) -> None:
     began = time.perf_counter()
     given: dict[int, Outcome] = {}
     stopped: Outcome | None = None  # of the blocks after one that failed
-    missing: dict[str, int] = {}  # names that a block which did not run would have bound, and its line
+    absent = NotBound()
     tell(Ready(time.monotonic() - job.asked))
     for number, block in enumerate(job.blocks):
         if number not in job.only:
@@ -259,9 +260,9 @@ def run_job(job: Job, runtime: Runtime) -> None:
         if number != job.only[0]:
             capture.begin(number)
         tell(BlockStarted(number))
-        if kept := _skip_outcome(block, runtime):
+        if kept := _skip_outcome(block, runtime) or (None if block.isolated else absent.check(block)):
             if kept.skipped and not block.isolated:
-                missing |= dict.fromkeys(assigned_names(block.code) - missing.keys(), block.line)
+                absent.skip(block)
             tell(BlockFinished(number, kept))
             if kept.fault and not block.isolated:
                 stopped = stopped_after(number, block.line)
@@ -282,12 +283,12 @@ def run_job(job: Job, runtime: Runtime) -> None:
             fault = fault or "changed the working directory and did not change it back"
         outcome = replace(outcome, output=output, fault=fault)
         if not block.isolated and check_outcome(block.expected, outcome):
-            if raised and not fault and raised.name in missing:
-                made = f"needs {raised.name}, which the block on line {missing[raised.name]} did not get to make"
-                outcome = Outcome(skipped=made)
-                missing |= dict.fromkeys(assigned_names(block.code) - missing.keys(), block.line)
+            if raised and not fault and raised.name in absent.lines:
+                outcome = absent.skip(block, raised.name)
             else:
                 stopped = stopped_after(number, block.line)
+        elif not block.isolated:
+            absent.ran(block)
         given[number] = outcome
         tell(BlockFinished(number, outcome))
     left = _left_running(started)
@@ -300,6 +301,40 @@ def run_job(job: Job, runtime: Runtime) -> None:
     device = runtime.device()
     seconds = time.perf_counter() - began
     tell(Finished(device, dependencies.files(), dependencies.probes(), dependencies.modules(), seconds))
+
+
+class NotBound:
+    """The names that blocks which did not run would have bound: whoever reads one would get an older value, or none."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, int] = {}  # of the blocks, by name
+        self._ran: list[BlockSpec] = []
+
+    def skip(self, block: BlockSpec, name: str = "") -> Outcome:
+        """Note that a block did not run, and return its outcome if the reason is this name."""
+        reason = f"needs {name} from the block on line {self.lines[name]}, which did not run" if name else ""
+        self.lines |= dict.fromkeys(bound_names(block.code) - self.lines.keys(), block.line)
+        return Outcome(skipped=reason)
+
+    def ran(self, block: BlockSpec) -> None:
+        """Note that a block ran, and bound what it binds."""
+        self._ran.append(block)
+        for name in self.lines and bound_names(block.code):
+            self.lines.pop(name, None)
+
+    def check(self, block: BlockSpec) -> Outcome | None:
+        """Return the outcome of a block that must not run since it, or a function it uses, reads one of the names."""
+        if not self.lines:
+            return None
+        functions: dict[str, set[str]] = {}
+        for earlier in self._ran:
+            functions |= function_needs(earlier.code)
+        needed, new = set[str](), needed_names(block.code)
+        while new:
+            needed |= new
+            new = set().union(*(functions.get(name, ()) for name in new)) - needed
+        missing = min(needed & self.lines.keys(), default="")
+        return self.skip(block, missing) if missing else None
 
 
 class Guard:

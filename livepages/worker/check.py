@@ -1,13 +1,12 @@
-"""Whether a block did what its page says: asked in the page's process, to stop there, and by whoever reports on it."""
+"""The comparison of what a block did with what its page says: in the page's process, and by whoever reports on it."""
 
-import ast
 import re
 
 from livepages.worker.protocol import Expected, Outcome, Raised
 
 
 def check_outcome(expected: Expected, outcome: Outcome) -> tuple[str, str] | None:
-    """What is wrong with an outcome, in a sentence, and what belongs to it; None if it is as the page says."""
+    """Return what is wrong with an outcome, in a sentence, and what belongs to it; None if it is as the page says."""
     raised = outcome.raised
     if outcome.skipped or outcome.pending:
         return None
@@ -38,18 +37,3 @@ def check_outcome(expected: Expected, outcome: Outcome) -> tuple[str, str] | Non
 def _summary(raised: Raised) -> str:
     first = raised.message.strip().splitlines()[0] if raised.message.strip() else ""
     return f"{raised.type}: {first}" if first else raised.type
-
-
-def assigned_names(code: str) -> set[str]:
-    """The names that code may bind at its top level, none where it does not parse."""
-    try:
-        nodes = [*ast.walk(ast.parse(code))]
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    names = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-    return names
