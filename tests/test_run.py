@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import livepages
-from livepages.execution import ERR, OUT, Run, Runner, WorkerError
+from livepages.execution import ERR, OUT, Engine, Run, Runner, WorkerError
 from livepages.execution.processes import Server
 from livepages.execution.runner import Running, Task, finished
 from livepages.source import Page
@@ -154,6 +155,76 @@ def test_assertions_are_checked_whatever_the_environment_says(site: Site, monkey
     outcome = runner.run(site.project, [Task(page)])[page.path].outcomes[0]
     runner.close()
     assert outcome.raised and outcome.raised.type == "AssertionError"
+
+
+OF_A_TERMINAL = {
+    "DISPLAY": ":0",
+    "WAYLAND_DISPLAY": "wayland-0",
+    "TERM": "xterm-256color",
+    "COLORTERM": "truecolor",
+    "FORCE_COLOR": "1",
+    "NO_COLOR": "1",
+    "CLICOLOR_FORCE": "1",
+    "PYTHON_COLORS": "1",
+    "PYTHONWARNINGS": "error",
+    "PYTHONIOENCODING": "latin-1",
+    "PYTHONUTF8": "0",
+    "LC_ALL": "C",
+    "LANG": "de_DE",
+    "TZ": "Asia/Tokyo",
+    "COLUMNS": "200",
+    "MPLBACKEND": "no such backend",
+}
+LOOKS_AROUND = """
+import datetime, locale, os, subprocess, sys, traceback, warnings
+import matplotlib.pyplot as plt
+warnings.warn("warned")
+print("ä", open.__name__, locale.getpreferredencoding(), sys.stdout.encoding, datetime.datetime(2026, 7, 1).astimezone())
+print(sorted({name: os.environ.get(name) for name in %r}.items(), key=str))
+plt.plot([1, 2])
+plt.show()
+_ = subprocess.run([sys.executable, "-c", "import warnings; warnings.warn('child'); print('ä'); 1 / 0"])
+"""
+
+
+def test_the_environment_of_a_terminal_or_a_desktop_changes_nothing(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "en_US.UTF-8")
+    for name in {*OF_A_TERMINAL, "XDG_CONFIG_HOME"} - {"LC_ALL"}:
+        monkeypatch.delenv(name, raising=False)
+    page = site.page(f'alt="a line" {LOOKS_AROUND % [*OF_A_TERMINAL]}')
+    settings = site.write("home/matplotlib/matplotlibrc", "lines.linewidth: 9\n")
+    outcomes: list[object] = []
+    for variables in ({}, {**OF_A_TERMINAL, "XDG_CONFIG_HOME": str(settings.parents[1])}):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        assert len(site.engine.kept([page])) == len(outcomes)
+        engine = Engine(site.project, Runner())
+        run = engine.run([page])[page.path]
+        engine.close()
+        assert not run.failures
+        outcomes.append((run.outcomes[0].output, run.outcomes[0].figures))
+    assert outcomes[0] == outcomes[1]
+    text = "".join(text for _, text in run.outcomes[0].output)
+    assert "2026-07-01 00:00:00+00:00" in text and "non-interactive" not in text and "\x1b" not in text
+
+
+@pytest.mark.parametrize("name", ["PYTHONWARNINGS", "LC_ALL"])
+def test_the_command_line_works_under_any_settings_of_python(site: Site, name: str) -> None:
+    site.page("print('ä')")
+    variables = {"PYTHONWARNINGS": {"PYTHONWARNINGS": "error"}, "LC_ALL": {"LC_ALL": "C", "PYTHONUTF8": "0"}}[name]
+    done = subprocess.run(
+        [sys.executable, "-m", "livepages", "run", "-v"],
+        cwd=site.root,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("\\xe4" if name == "LC_ALL" else "ä") in done.stdout
 
 
 # --- what runs pages ---------------------------------------------------------------------------------------------
@@ -570,6 +641,35 @@ def test_the_engines_own_frames_are_not_shown_where_it_is_part_of_the_project(si
     assert raised is not None and "worker.py" not in raised.traceback
 
 
+STACKS = """
+import faulthandler, inspect, logging, traceback, warnings
+def show():
+    traceback.print_stack()
+    print([frame.filename for frame in inspect.stack()])
+    warnings.warn("through all frames", stacklevel=9)
+show()
+print("".join(traceback.format_stack()))
+warnings.warn("beside the page", stacklevel=2)
+logging.error("with its stack", stack_info=True)
+faulthandler.dump_traceback()
+import helper, jax
+lowered = jax.jit(helper.double).lower(1.0)
+print(lowered.as_text(debug_info=True), lowered.compile().as_text())
+"""
+
+
+def test_the_engines_own_frames_are_in_no_stack_that_a_page_shows(site: Site) -> None:
+    site.write("snippets/helper.py", "def double(x):\n    return 2 * x\n")
+    page, run = site.run(STACKS)
+    assert not run.failures
+    text = "".join(text for _, text in run.outcomes[0].output)
+    assert "livepages" not in text and "runpy" not in text and "_execute" not in text and str(site.root) not in text
+    assert text.startswith('  File "page.py", line 7, in <module>\n    show()\n  File "page.py", line 4, in show\n')
+    assert "sys:1: UserWarning: through all frames\n" in text and "sys:1: UserWarning: beside the page\n" in text
+    assert "['page.py', 'page.py']" in text and 'File "page.py", line 11 in <module>' in text
+    assert 'loc("snippets/helper.py":2:' in text
+
+
 @pytest.mark.parametrize(
     ("block", "message"),
     [
@@ -691,7 +791,7 @@ def test_what_would_show_a_value_from_before_a_block_that_did_not_run_does_not_r
 ) -> None:
     before = "x = {'key': 1}\ndef f(): return x" if "key" in skipped else "x = 1\ndef f(): return x"
     page, run = site.run(before, SKIPPED + skipped, reader, "print('on')")
-    assert not failures(page, run)
+    assert not run.failures
     assert run.outcomes[2].skipped == (
         f"needs {name} from the block on line {page.program[1].line}, which did not run" if name else ""
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
-from livepages.execution.processes import FIXED
+from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, pair_results
 from livepages.execution.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
@@ -22,7 +22,7 @@ from livepages.worker import Outcome, from_json, installed, probe
 
 # What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
-log = logging.getLogger("mkdocs.plugins.livepages.execution")  # where MkDocs shows it; elsewhere on standard error
+log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -140,7 +140,7 @@ class Engine:
         def keep(page: Page, run: Run) -> None:
             if not run.pending and not modified_since((root / name for name in run.files), began):
                 probes = {*run.probes, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
-                probes -= {f"variable {name}" for name in FIXED}
+                probes = {question for question in probes if _is_open(question)}
                 probes |= {"root"} if _is_tied_to(root, run) else set()
                 entry = {
                     **_dump_run(run),
@@ -170,6 +170,12 @@ class Engine:
         for name, number in entry["versions"].items():
             if (now := distributions.version(name)) != number:
                 yield f"{name} was {number or 'not installed'} and is {now or 'not installed'}"
+
+
+def _is_open(question: str) -> bool:
+    """Return whether a question can have another answer in the next build."""
+    kind, _, name = question.partition(" ")
+    return kind != "variable" or is_inherited(name)
 
 
 _answer = cache(probe)  # pages ask the same; forgotten for each build

@@ -11,11 +11,40 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 
-from livepages.worker import Exited, Forked, Job, Runtime, decode, encode
+from livepages.worker import MODULE_VARIABLES, Exited, Forked, Job, Runtime, decode, encode
 
-# What every page finds, whatever is set: sets print in the same order every time, and a terminal has one size.
-FIXED = {"PYTHONHASHSEED": "0", "COLUMNS": "80", "LINES": "24"}
-_ENVIRONMENT = {"PYTHON_COLORS": "0", "MPLBACKEND": "svg"}
+# What pages and the kernels of their readers find, whatever is set: sets print in the same order every time, a terminal
+# has one size, text is UTF-8, and the clock shows UTC.
+FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONUTF8": "1",
+    "COLUMNS": "80",
+    "LINES": "24",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+}
+_FIXED_IN_PAGES = {"PYTHON_COLORS": "0", "TERM": "dumb", "MPLBACKEND": "svg", "MATPLOTLIBRC": os.devnull}
+# How the names of variables begin that belong to a terminal, a desktop or a shell: pages do not find them.
+_PERSONAL = (
+    "PYTHON",
+    "LC_",
+    "LANG",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "CLICOLOR",
+    "DISPLAY",
+    "WAYLAND_",
+)
+
+
+def is_inherited(variable: str) -> bool:
+    """Return whether pages find an environment variable as it is set where the site is built."""
+    if variable in (*FIXED, *_FIXED_IN_PAGES):
+        return False
+    return variable in MODULE_VARIABLES or not variable.startswith(_PERSONAL)
 
 
 class WorkerError(Exception):
@@ -30,10 +59,9 @@ class ServerLostError(WorkerError):
 
 
 def _environment(runtime: Runtime) -> Mapping[str, str]:
-    """The environment of every page. Assertions are checks, so nobody may turn them off."""
-    found = {**_ENVIRONMENT, **runtime.process_environment, **os.environ, **FIXED}
-    found.pop("PYTHONOPTIMIZE", None)
-    return found
+    """Return the environment of every page. Assertions are checks, so nobody may turn them off."""
+    inherited = {name: value for name, value in os.environ.items() if is_inherited(name)}
+    return {**runtime.process_environment, **inherited, **_FIXED_IN_PAGES, **FIXED}
 
 
 class Process:
@@ -103,7 +131,8 @@ class Server:
         self._lock = threading.Lock()
         self._over = False
         self.has_forked = False
-        threading.Thread(target=self._listen, name="livepages-server", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name="livepages-server", daemon=True)
+        self._listener.start()
 
     @property
     def alive(self) -> bool:
@@ -143,20 +172,22 @@ class Server:
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         self._process.wait()
+        self._listener.join(5)  # it closes the pipe, unless something that a page began still holds the other end
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            with contextlib.suppress(Exception):  # whatever a line is made of: a page may write here, if it tries hard
-                match decode(line):
-                    case Forked(folder, pid):
-                        self.has_forked = True
-                        with self._lock:
-                            self._processes[folder].begin(pid)
-                    case Exited(folder, status):
-                        with self._lock:
-                            self._processes.pop(folder).end(status)
+        with self._process.stdout:
+            for line in self._process.stdout:
+                with contextlib.suppress(Exception):  # whatever a line is made of: a page may write here, if it tries
+                    match decode(line):
+                        case Forked(folder, pid):
+                            self.has_forked = True
+                            with self._lock:
+                                self._processes[folder].begin(pid)
+                        case Exited(folder, status):
+                            with self._lock:
+                                self._processes.pop(folder).end(status)
         with self._lock:
             self._over = True
             for process in self._processes.values():

@@ -1,6 +1,7 @@
 """The command line."""
 
 import argparse
+import io
 import os
 import shutil
 import subprocess
@@ -29,6 +30,9 @@ ZENSICAL, PROPERDOCS, MATERIALX = "zensical", "properdocs", "materialx"
 
 def main(arguments: list[str] | None = None) -> None:
     """Carry out a command line and exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # of terminals that have no UTF-8
     parser = argparse.ArgumentParser(
         "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
     )

@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # a build does not need it
     from mkdocs.livereload import LiveReloadServer
 
 log = logging.getLogger("mkdocs.plugins.livepages")
+logging.getLogger("livepages").parent = log  # MkDocs shows and counts what the engine warns of
 BEHIND = 19  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
 PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
 

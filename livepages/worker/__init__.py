@@ -34,7 +34,16 @@ from livepages.worker.protocol import (
     from_json,
     stopped_after,
 )
-from livepages.worker.runtime import Runtime, SettingError, built_in, find_runtime, installed, is_device, runtimes
+from livepages.worker.runtime import (
+    MODULE_VARIABLES,
+    Runtime,
+    SettingError,
+    built_in,
+    find_runtime,
+    installed,
+    is_device,
+    runtimes,
+)
 from livepages.worker.timer import LoadAdjustedTimer
 
 __all__ = [
@@ -42,6 +51,7 @@ __all__ = [
     "ERR",
     "EXIT_CANNOT_REPORT",
     "MESSAGES",
+    "MODULE_VARIABLES",
     "OUT",
     "OUTPUTS",
     "OUTPUT_LIMIT",

@@ -61,6 +61,7 @@ from livepages.worker.protocol import (
 from livepages.worker.runtime import Runtime, find_runtime
 from livepages.worker.scrub import scrub_paths
 from livepages.worker.timer import LoadAdjustedTimer
+from livepages.worker.tracebacks import hide_frames
 
 _FUTURES = 0
 for _feature in __future__.all_feature_names:
@@ -231,8 +232,9 @@ def run_job(job: Job, runtime: Runtime) -> None:
     os.chdir(work)
     sys.path[:0] = job.path
     gc.unfreeze()
+    hide_frames(Program._execute.__code__)
     try:
-        runtime.configure(job.settings, job.options, job.cache)
+        runtime.configure(job.settings, job.options, job.cache, job.root)
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
         tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from livepages.worker.protocol import ERR, OUT
+from livepages.worker.tracebacks import ENGINE_FRAMES
 
 OUTPUT_LIMIT = 1_000_000  # bytes a block may write
 
@@ -105,7 +106,10 @@ class Capture:
             data = file.read(max(0, OUTPUT_LIMIT - at))
             size = os.fstat(file.fileno()).st_size
         self._taken[block] = max(at, size)
-        return tuple((stream, self._tidy(text) if stream == ERR else text) for stream, text in _split(data)), size
+        return tuple(
+            (stream, self._tidy(text) if stream == ERR else text)
+            for stream, text in _split(ENGINE_FRAMES.sub(b"", data))
+        ), size
 
     def _flush(self) -> None:
         if self._flush_c:

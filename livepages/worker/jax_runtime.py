@@ -16,7 +16,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
+from livepages.worker.probes import ENGINE
 from livepages.worker.runtime import Runtime, SettingError
+from livepages.worker.tracebacks import OUTSIDE
 
 _TRACE = "/jax/core/compile/jaxpr_trace_duration"
 _COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -152,15 +154,20 @@ class JaxRuntime(Runtime):
         """How many functions this process has traced and compiled so far, by JAX's own monitoring."""
         return {"trace": self._counts[_TRACE], "compile": self._counts[_COMPILE]}
 
-    def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str) -> None:
+    def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str, root: str) -> None:
         """As `Runtime.configure`; `cache` keeps compiled programs."""
         import jax
+        from jax.extend.source_info_util import register_exclusion
 
         with contextlib.suppress(OSError):  # where none can be made, every page compiles for itself
             os.makedirs(cache, exist_ok=True)
             jax.config.update("jax_compilation_cache_dir", cache)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        # The places in code that compiled programs name are the page's, wherever it runs.
+        for frames in (ENGINE, *OUTSIDE):
+            register_exclusion(frames)
+        jax.config.update("jax_hlo_source_file_canonicalization_regex", f"^{re.escape(root + os.sep)}")
         for name, value in _configuration(settings, options).items():
             jax.config.update(name, value)
 

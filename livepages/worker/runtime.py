@@ -66,7 +66,7 @@ class Runtime:
             "python": platform.python_version(),
             "machine": f"{platform.system()} {platform.machine()}",
             "distributions": self.versions(),
-            "environment": {**_variables(_OF_PYTHON), **self.variables()},
+            "environment": {**_variables(MODULE_VARIABLES), **self.variables()},
         }
 
     @property
@@ -127,13 +127,14 @@ class Runtime:
     def preload(self) -> None:
         """Import what pages need, without touching a device, so that forks have it at once."""
 
-    def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str) -> None:
+    def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str, root: str) -> None:
         """Set up the process of a page.
 
         Args:
             settings: the page's (see `settings`).
             options: the project's, the table of the runtime's name in its configuration.
             cache: a folder for what may be used again by other pages.
+            root: of the project, whose files are to be named by their paths below it.
 
         Raises:
             Exception: a name or a value is refused.
@@ -169,15 +170,13 @@ class Runtime:
 
 
 _PYTHON = f"Python {platform.python_version()}"
-# What Python and the C library read where nobody sees it, but for what every page's process has set.
-_OF_PYTHON = ("PYTHON", "LC_", "LANG", "TZ")
-_SET = ("PYTHON", "PYTHONHASHSEED", "PYTHONOPTIMIZE")
+# What says where modules are. Of all that Python and the C library read, this alone pages find as it is set.
+MODULE_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONNOUSERSITE", "PYTHONUSERBASE")
 _DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 
 
 def _variables(beginnings: tuple[str, ...]) -> dict[str, str]:
-    found = sorted(os.environ.items())
-    return {name: value for name, value in found if name.startswith(beginnings) and name not in _SET}
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(beginnings)}
 
 
 # From the oldest to the newest of each architecture, with the flags by which Linux and macOS list them.
