@@ -155,7 +155,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
         ("latex2mathml", {"rendering.mathml"}),
         ("nbformat", set()),  # slow to import
         ("pytest", {"integrations.pytest_plugin"}),
-        ("pytest_codeblocks", {"source.codeblocks", "integrations.pytest_plugin"}),
+        ("pytest_codeblocks", {"integrations.pytest_plugin"}),
     ],
 )
 def test_a_library_is_known_where_it_belongs(library: str, where: set[str]) -> None:

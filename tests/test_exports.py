@@ -240,15 +240,27 @@ def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Re
     text = (
         '# Page\n\n<!--pytest.mark.skipif("2 > 1", reason="too large")-->\n```python\nprint("marked")\n```\n\n'
         "<!--pytest-codeblocks:importorskip(no_such_module)-->\n```python\nprint('import')\n```\n\n"
+        '<!--pytest.mark.skip(reason="never")-->\n```python\nprint("skipped")\n```\n\n'
         '```python needs="tpus>=3"\nprint("tpu")\n```\n\n```python exec="off" reason="a cluster"\nprint("off")\n```\n'
     )
     forms = book.forms(text)
-    said = "Not run here: too large\nNot run here: needs the module no_such_module\nNot run here: needs tpus>=3; this host has no tpu\n"
+    reasons = ("too large", "needs the module no_such_module", "never", "needs tpus>=3; this host has no tpu")
+    said = "".join(f"Not run here: {reason}\n" for reason in reasons)
     for name in ("live-page.py", "live-page.ipynb"):
         assert reader.run(name, forms[name])[:2] == (0, said)
     assert '# %% not run: a cluster\n# print("off")' in forms["live-page.py"]
     for words in ("*Not run here: too large*", "*Not run: a cluster*"):
         assert words in forms["index.md"]
+
+
+def test_a_block_in_a_comment_runs_in_every_form_and_is_shown_in_none(book: Book, reader: Reader) -> None:
+    hidden = "<!--\n```python\na = 1\nprint('unseen')\n```\n-->\n\nWords.\n\n"
+    forms = book.forms(f"# Page\n\n{hidden}<!--pytest-codeblocks:cont-->\n```python\nprint(a)\n```\n")
+    for name in ("live-page.py", "live-page.ipynb"):
+        assert reader.run(name, forms[name])[:2] == (0, "unseen\n1\n")
+    assert "a = 1" not in forms["index.md"] and "unseen" not in forms["index.md"]
+    for name in ("live-page.py", "live-page.ipynb", "index.md"):
+        assert "<!--" not in forms[name] and "-->" not in forms[name]
 
 
 def test_imports_from_the_future_move_to_the_head(book: Book, reader: Reader) -> None:

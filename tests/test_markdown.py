@@ -106,6 +106,12 @@ def test_a_silent_hidden_block_leaves_nothing(show: Show) -> None:
     assert "assert" not in html and "live-result" not in html
 
 
+def test_a_block_in_a_comment_leaves_nothing_whatever_it_prints(show: Show) -> None:
+    hidden = "<!--\n```python\na = 1\nprint('unseen')\n```\n-->\n\n"
+    html = show(f"# T\n\n{hidden}<!--pytest-codeblocks:cont-->\n```python\nprint(a)\n```\n")
+    assert "unseen" not in html and html.count("live-result") == 1 and "<code>1</code>" in html
+
+
 def test_hostile_output_is_shown_as_the_text_it_is(show: Show) -> None:
     html = show(
         "```python\nprint('`' * 8 + '\\n```python\\n</code></pre></div><script>alert(1)</script> {{ x }} &amp; **b**')\n```\n\nAfter.\n"

@@ -106,10 +106,24 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("- a\n\n    ```python\n    x = 1\n  y = 2\n    ```\n", 5, "indented less"),
         ("Words.\n\n    ```python\n    x = 1\n    ```\n", 3, "indented fence outside"),
         ("<!--\n```python\nx = 1\n```\n-->\n", 2, "comment"),
-        ("<!--pytest-codeblocks:skipfile-->\n```python\n```\n", 1, "skipfile"),
-        ("```python\n```\n<!--pytest-codeblocks:cont-->\n```python\n```\n", 3, "cont"),
-        ("<!--pytest.mark.skip-->\n```python\n```\n", 2, "skip"),
-        ("<!--pytest.mark.xfail-->\n```python\n```\n", 2, "xfail"),
+        ("# T\n<!--pytest-codeblocks:skipfile-->\n```python\n```\n", 2, "only the first line"),
+        ("<!--pytest-codeblocks:cont-->\n```python\n```\n", 2, "no block above"),
+        ("```python\n```\n<!--pytest-codeblocks:cont-->\n```\n```\n", 4, "begins with ```python"),
+        ('```python\n```\n<!--pytest-codeblocks:cont-->\n```python isolated="on"\n```\n', 4, "continues no other"),
+        ("<!--pytest.mark.xfail(sys.platform == 'win32')-->\n```python\n```\n", 1, "must always fail"),
+        ("<!--pytest.mark.xfail(strict=False)-->\n```python\n```\n", 1, "must always fail"),
+        ("<!--pytest.mark.xfail(raises=(A, B))-->\n```python\n```\n", 1, "one exception class"),
+        ("<!--pytest.mark.filterwarnings('ignore')-->\n```python\n```\n", 1, "call warnings.filterwarnings"),
+        ("<!--pytest.mark.parametrize('x', [1])-->\n```python\n```\n", 1, "a loop"),
+        ("<!--pytest.mark.usefixtures('tmp_path')-->\n```python\n```\n", 1, "without pytest"),
+        ("<!--pytest-codeblocks:importskip(x)-->\n```python\n```\n", 1, "importorskip"),
+        ("<!-- pytest_codeblocks: cont -->\n```python\n```\n", 1, "no comment of pytest-codeblocks"),
+        ("```python\n```\n\n<!--pytest.mark.slow-->\n", 4, "no fence follows"),
+        ("```python\n```\n<!--pytest-codeblocks:expected-output-->\n", 3, "no fence follows"),
+        ("<!--pytest-codeblocks:expected-output-->\n```\n```\n", 1, "above it is none"),
+        ("```sh\n```\n<!--pytest-codeblocks:expected-output-->\n```\n```\n", 3, "line 1, which is not Python"),
+        ("```python\n```\n" + "<!--pytest-codeblocks:expected-output-->\n```\n```\n" * 2, 6, "has one already"),
+        ("```python\n```\n<!--pytest-codeblocks:expected-output-->\n```python\n```\n", 4, "fence it as text"),
         ("<!--pytest-codeblocks:nonsense-->\n```python\n```\n", 1, "nonsense"),
         ("```Python\nx\n```\n", 1, "write the fence as"),
         ("```{.python}\nx\n```\n", 1, "braces"),
@@ -145,7 +159,7 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\njax: {jax_debug_nans: 2026-01-01}\n---\n", 2, "jax"),
         ("---\ntimeout: .nan\n---\n", 2, "timeout"),
         ("---\ntimeout: .inf\n---\n", 2, "timeout"),
-        ("<!--pytest.mark.skipif(-->\n```python\n```\n", 2, "mark"),
+        ("<!--pytest.mark.skipif(-->\n```python\n```\n", 1, "mark"),
         ('a\n\n```python\n--8<-- "absent.py"\n```\n', 4, "'absent.py' could not be found in snippets, the folder that"),
         ("--8<--\nabsent.py\n", 1, "not closed"),
         ("```python\nx = 1 # markdown-exec: hide\n```\n", 1, "hidden lines"),
@@ -162,11 +176,12 @@ def test_all_faults_of_a_page_are_told_at_once_in_order() -> None:
     fence = "```"
     wrong = ("pycon", 'python colour="red"', "python", 'python id="a"', 'python id="a"', "{.python}")
     text = "---\ntimeout: soon\n---\n" + "".join(f"{fence}{info}\nx = 1\n{fence}\n" for info in wrong)
-    text += f"<!--pytest.mark.skip-->\n{fence}python\nx\n{fence}\n<!--pytest-codeblocks:cont-->\n{fence}python\nx\n{fence}\n"
+    block = f"{fence}python\nx\n{fence}\n"
+    text += f"<!--pytest.mark.xfail(1)-->\n{block}<!--pytest-codeblocks:continue-->\n{block}"
     with pytest.raises(PageError) as error:
         page(text)
-    assert [fault.line for fault in error.value.faults] == [2, 4, 7, 16, 19, 23, 26]
-    told = ("timeout", "pycon", "colour", "id: 'a' is that of the block of line 13", "braces", "skip", "cont")
+    assert [fault.line for fault in error.value.faults] == [2, 4, 7, 16, 19, 22, 26]
+    told = ("timeout", "pycon", "colour", "id: 'a' is that of the block of line 13", "braces", "xfail", "continue")
     assert all(words in fault.message for words, fault in zip(told, error.value.faults, strict=True))
     assert str(error.value) == str(error.value.faults[0])
 
@@ -231,6 +246,26 @@ def test_marks_and_expected_output_are_pytest_codeblocks() -> None:
     (block,) = page(text).blocks
     assert block.marks == ("pytest.mark.skipif(True, reason='no')",)
     assert (block.importorskip, block.expected_output) == ("numpy", "1\n")
+
+
+@pytest.mark.parametrize("style", ["<!--{}-->", "<!---{}--->", "<!-- {} -->", "<!--- {} --->", "> <!--{}-->"])
+def test_comments_are_taken_in_every_style(style: str) -> None:
+    text = f"{style.format('pytest-codeblocks:importorskip(numpy)')}\n\n```python\n```\n"
+    assert page(text).blocks[0].importorskip == "numpy"
+
+
+SKIP, CONT = "<!--pytest.mark.skip-->", "<!--pytest-codeblocks:cont-->"
+
+
+@pytest.mark.parametrize("text", [f"````markdown\n{SKIP}\n````\n\n", f"{SKIP}\n\n```sh\nls\n```\n\n"])
+def test_a_comment_is_about_the_next_fence_alone_and_none_inside_a_fence_is_one(text: str) -> None:
+    assert page(f"{text}```python\n```\n").blocks[0].marks == ()
+
+
+def test_a_block_in_a_comment_runs_unseen_if_the_next_one_continues_it() -> None:
+    hidden, shown = page(f"<!--\n```python\na = 1\n```\n-->\n\n{CONT}\n\n```python\na\n```\n").blocks
+    assert hidden.runs and hidden.options.source == "none" and hidden.line == 2
+    assert shown.fence.comment is None
 
 
 def key(text: str, snippets: Path = Path("snippets")) -> str:

@@ -1,5 +1,6 @@
 """Pages are files and blocks are items, whoever collects, and failures point at the Markdown line."""
 
+import importlib.metadata
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -147,6 +148,30 @@ def test_marks_and_skips_work_as_users_of_pytest_codeblocks_know_them(run: Run, 
     result.assert_outcomes(skipped=2, failed=1)
     result.stdout.fnmatch_lines(["*not here*", "*needs the module no_such_module*"])
     run("docs", "-m", "not slow").assert_outcomes(skipped=2, deselected=1)
+
+
+README = str(importlib.metadata.metadata("pytest-codeblocks").json["description"])
+EXAMPLES = [text for _, text in re.findall(r"(?ms)^(`{3,4})markdown\n(.*?)^\1$", README)]
+RESULTS = {
+    "pytest.mark.skip-->": "SKIPPED",
+    "pytest.mark.skipif(sys.version_info": "PASSED",
+    "importorskip(sympy)": "SKIPPED",
+    "skipfile": "SKIPPED",
+    "pytest.mark.xfail": "PASSED",  # as it raises what it says
+    "cont-->": "PASSED",
+    "expected-output": "FAILED",  # below a block of the shell, which does not run
+}
+
+
+def test_what_the_readme_of_pytest_codeblocks_shows_is_taken(run: Run, project: Path) -> None:
+    for number, text in enumerate(EXAMPLES):
+        block = "" if "```" in text else "\n```python\nx = 1\n```\n"
+        (project / "docs" / f"{number}.md").write_text(text.replace("sympy", "no_such_module") + block)
+    result = run("docs", "-v")
+    for number, text in enumerate(EXAMPLES):
+        wanted = next(outcome for words, outcome in RESULTS.items() if words in text)
+        assert set(re.findall(rf"(?m)^docs/{number}\.md::.*? ([A-Z]+)", result.stdout.str())) == {wanted}, text
+    result.stdout.fnmatch_lines(["*expected-output: goes below a block that runs, and above it is the one of line 3*"])
 
 
 def test_blocks_that_are_not_run_are_no_items(run: Run, project: Path) -> None:

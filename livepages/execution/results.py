@@ -51,6 +51,15 @@ class BlockResult:
         """The outcome as it is shown and kept, with notes in place of what is too long."""
         return truncated(self.outcome)
 
+    @property
+    def hidden(self) -> bool:
+        """Whether nothing of the block is shown: neither its code nor anything that it gave."""
+        if self.block.fence.comment:
+            return True
+        outcome = self.outcome
+        shown = not self.block.runs or outcome.pending or outcome.output or outcome.figures or self.failure
+        return self.block.options.source == "none" and not shown
+
 
 @dataclass(frozen=True)
 class Run:

@@ -152,10 +152,15 @@ def _guards(block: Block, page_needs: str) -> Iterator[tuple[str, str]]:
         module = block.importorskip.strip("\"' ")
         yield f'importlib.util.find_spec("{module}") is None', f'"needs the module {module}"'
     for mark in block.marks:
-        call = ast.parse(mark, mode="eval").body
-        if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith(".skipif"):
-            continue
+        marked = ast.parse(mark, mode="eval").body
+        call = marked if isinstance(marked, ast.Call) else ast.Call(marked, [], [])
+        name = ast.unparse(call.func)
         reasons = [ast.get_source_segment(mark, keyword.value) for keyword in call.keywords if keyword.arg == "reason"]
+        if name.endswith(".skip"):
+            reasons += [ast.get_source_segment(mark, reason) for reason in call.args]
+            yield "True", str(reasons[0] if reasons else '"its mark says so"')
+        if not name.endswith(".skipif"):
+            continue
         for asked in call.args:
             condition = asked.value if isinstance(asked, ast.Constant) else ast.get_source_segment(mark, asked)
             yield str(condition), str(reasons[0] if reasons else '"its mark says so"')

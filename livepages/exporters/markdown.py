@@ -37,6 +37,8 @@ def _shown(result: BlockResult) -> list[str]:
     """The block's source and what running it gave, each as Markdown."""
     block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
+    if result.hidden:
+        return []
     parts = []
     if options.source != "none" or not block.runs:
         title = f' title="{options.title}"' if options.title else ""

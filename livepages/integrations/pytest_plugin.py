@@ -20,7 +20,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pytest_codeblocks.plugin import TestBlock
+from pytest_codeblocks.plugin import MarkdownFile, TestBlock
 
 from livepages.course import read_course
 from livepages.execution import Engine, Failure, Run, count, turn
@@ -150,7 +150,7 @@ def _published(project: Project, session: pytest.Session) -> frozenset[Path]:
     return known[project.root]
 
 
-class PageFile(pytest.File):
+class PageFile(MarkdownFile):
     """One page."""
 
     def collect(self) -> Iterator[pytest.Item]:
@@ -272,7 +272,7 @@ def add(item: pytest.Item, text: str) -> None:
     mark = ast.parse(text, mode="eval").body
     call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
     name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if not name or name == "skipif":
+    if name in ("", "skip", "skipif"):
         return
     with contextlib.suppress(ValueError):
         arguments = [ast.literal_eval(argument) for argument in call.args]

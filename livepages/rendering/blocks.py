@@ -65,17 +65,10 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
         block = result.block
         above = [section.anchor for section in page.sections if section.start < block.fence.start]
         section = above[-1] if above else "start"
-        hidden = _hidden(result)
+        hidden = result.hidden
         places[section] += not hidden
         found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
     return found
-
-
-def _hidden(result: BlockResult) -> bool:
-    """Whether nothing of a block is shown."""
-    block, outcome = result.block, result.outcome
-    shown = not block.runs or outcome.pending or outcome.output or outcome.figures or result.failure
-    return block.options.source == "none" and not shown
 
 
 def _notes(page: Page, block: Block) -> tuple[list[str], int]:
@@ -134,7 +127,7 @@ def _marker(block: Block) -> str:
 def _block_lines(result: BlockResult, notes: list[str], context: _Context) -> list[str]:
     block, outcome = result.block, result.outcome
     options = block.options
-    if _hidden(result):
+    if result.hidden:
         return []
     if outcome.pending and options.source == "none" and _is_silent(_nearest(context)):
         return []

@@ -29,6 +29,7 @@ class Fence:
     prefix: str  # blanks and quote marks before it
     info: str
     content: tuple[str, ...]
+    comment: range | None = None  # the lines of the HTML comment that hides it
 
     @property
     def language(self) -> str:
@@ -116,13 +117,14 @@ def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
     Raises:
         LineError: a renderer would not take this as a fence.
     """
-    number, comment = 0, 0
+    number = 0
+    comment: range | None = None
     while number < len(lines):
         line = lines[number]
-        if comment:
-            comment = 0 if "-->" in line else comment
-        elif re.match(r"\s*<!--(?!.*-->)", line):
-            comment = origin[number]
+        if comment and number >= comment.stop:
+            comment = None
+        if not comment and re.match(r"\s*<!--(?!.*-->)", line):
+            comment = range(number, _closing(lines, number))
         match = _OPENING.fullmatch(line)
         if not match:
             if re.match(r"[> \t]*(`{3,}|~{3,})\s*(python|py)\b", line):
@@ -142,13 +144,16 @@ def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
             content.append(tail)
         else:
             raise LineError(origin[start], "the fence is not closed")
-        fence = Fence(start, end + 1, prefix, info, tuple(content))
-        if comment and fence.language in PYTHON:
-            raise LineError(origin[start], f"a block inside the comment of line {comment} would run unseen")
+        fence = Fence(start, end + 1, prefix, info, tuple(content), comment)
         if fence.language in PYTHON:
             _check_container(lines, start, width, origin)
         yield fence
         number = end + 1
+
+
+def _closing(lines: tuple[str, ...], start: int) -> int:
+    """Return the number of the line after the comment that begins on a line."""
+    return next((number + 1 for number in range(start, len(lines)) if "-->" in lines[number]), len(lines))
 
 
 def _check_container(lines: tuple[str, ...], number: int, width: int, origin: list[int]) -> None:
@@ -171,13 +176,3 @@ def _check_container(lines: tuple[str, ...], number: int, width: int, origin: li
 def _indent(line: str) -> int:
     line = line.expandtabs(4)
     return len(line) - len(line.lstrip())
-
-
-def plain(lines: tuple[str, ...], fences: list[Fence]) -> str:
-    """The text with fences at column 0, in backticks longer than any inside, and nothing else but comments."""
-    plain = [line.strip() if line.lstrip("> \t").startswith("<!--") else "" for line in lines]
-    for fence in fences:
-        runs = re.findall(r"^\s*(`{3,})", "\n".join(fence.content), flags=re.MULTILINE)
-        marker = "`" * max([3, *(len(run) + 1 for run in runs)])
-        plain[fence.start : fence.end] = [marker + fence.info, *fence.content, marker]
-    return "\n".join(plain) + "\n"

@@ -3,32 +3,28 @@
 This is the only parser. What it returns is what the site shows, what runs, and what is tested; a Python fence
 that it cannot take is an error with page and line, never skipped.
 
-Includes are expanded by ``pymdownx.snippets``; fences and marks are read by ``pytest_codeblocks``, from text in
-which every fence has been brought to its plain form (`livepages.source.fences`), because that parser knows neither
-tildes nor block quotes nor nesting.
+Includes are expanded by ``pymdownx.snippets``; comments mean what they mean to pytest-codeblocks, whose own parser
+knows neither tildes nor block quotes nor nesting nor options.
 """
 
-import ast
 import hashlib
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from markdown.extensions.toc import slugify, unique
 
-from livepages.source.codeblocks import CodeBlock, extract_from_buffer
-from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, plain
+from livepages.source.comments import read_comments
+from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
 from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
-CONT = r"<!--[-\s]*pytest-codeblocks:\s*cont\b"
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
 
 
@@ -196,8 +192,6 @@ def parse(text: str, path: Path, project: Project) -> Page:
     name = project.name(path)
     text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
     lines = text.split("\n")
-    if lines[0].strip() == "<!--pytest-codeblocks:skipfile-->":
-        raise PageError(name, 1, 'skipfile would hide the whole page from its tests; give blocks exec="off" reason="…"')
     try:
         length = front_matter_length(lines)
         expanded = tuple(expand([""] * length + lines[length:], project.snippets))
@@ -235,14 +229,17 @@ def _blocks(
     lines: tuple[str, ...], origin: list[int], name: str, settings: Settings, faults: list[LineError]
 ) -> Iterator[Block]:
     """The blocks of a page; what is wrong with one is added to its faults, so that all are told at once."""
-    fences = {fence.start: fence for fence in find_fences(lines, origin)}
-    faults += (fault for start, fence in fences.items() for fault in _lookalikes(fence, origin[start]))
-    python = {start: fence for start, fence in fences.items() if fence.language in PYTHON}
+    fences = list(find_fences(lines, origin))
+    faults += (fault for fence in fences for fault in _lookalikes(fence, origin[fence.start]))
     digest = beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     start = 1
     ids: dict[str, int] = {}
-    for index, raw in enumerate(_extract(lines, origin, fences, python, faults)):
-        fence, line = python[raw.lineno - 1], origin[raw.lineno - 1]
+    for index, commented in enumerate(read_comments(lines, origin, fences, faults)):
+        fence, code = commented.fence, "".join(f"{line}\n" for line in commented.fence.content)
+        line = origin[fence.start]
+        if "markdown-exec: hide" in code or "`" * 8 in code:
+            told = 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
+            faults.append(LineError(line, told))
         try:
             options = parse_options(fence.info)
         except ValueError as error:
@@ -250,64 +247,31 @@ def _blocks(
             continue
         if options.id and ids.setdefault(options.id, line) != line:
             faults.append(LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}"))
+        if commented.continues and options.isolated:
+            faults.append(LineError(line, "cont: a block that is isolated continues no other"))
+        options = replace(options, raises=options.raises or commented.raises)
+        options = replace(options, source="none") if fence.comment else options
         # A block in a namespace of its own rests on no other, and no other rests on it.
-        key = _digest(beginning if options.isolated else digest, raw.code, options.key) if options.exec else ""
+        key = _digest(beginning if options.isolated else digest, code, options.key) if options.exec else ""
         if key and not options.isolated:
             digest = key
         yield Block(
             page=name,
             index=index,
             line=line,
-            code=raw.code,
+            code=code,
             lines=tuple(origin[fence.start + 1 : fence.end - 1]),
             start=start,
             options=options,
             fence=fence,
-            marks=tuple(raw.marks),
-            importorskip=raw.importorskip or "",
-            expected_output=raw.expected_output,
-            expected_output_ignore_whitespace=raw.expected_output_ignore_whitespace,
+            marks=commented.marks,
+            importorskip=commented.importorskip,
+            expected_output=commented.expected_output,
+            expected_output_ignore_whitespace=commented.ignore_whitespace,
             key=key,
         )
         if options.exec:
-            start += raw.code.count("\n") + 1
-
-
-def _extract(
-    lines: tuple[str, ...],
-    origin: list[int],
-    fences: Mapping[int, Fence],
-    python: Mapping[int, Fence],
-    faults: list[LineError],
-) -> Iterator[CodeBlock]:
-    """The Python blocks as pytest-codeblocks reads them, marks and all; what would hide one or move it is a fault."""
-    joined = [number for number, text in enumerate(lines) if re.match(CONT, text.strip())]
-    for number in joined:
-        faults.append(LineError(origin[number], "cont: the blocks of a page share one namespace as it is"))
-    lines = tuple("" if number in joined else line for number, line in enumerate(lines))
-    try:
-        text = plain(lines, list(fences.values()))
-        found = [
-            block for block in extract_from_buffer(io.StringIO(text), len(lines) + 2) if block.lineno - 1 in python
-        ]
-    except RuntimeError as error:
-        raise LineError(1, str(error)) from None
-    if missed := python.keys() - {block.lineno - 1 for block in found}:
-        faults.append(LineError(origin[min(missed)], "an expected output is not Python; fence it as text"))
-    for block in found:
-        line = origin[block.lineno - 1]
-        if "markdown-exec: hide" in block.code or "`" * 8 in block.code:
-            told = 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
-            faults.append(LineError(line, told))
-        for mark in block.marks:
-            try:
-                ast.parse(mark, mode="eval")
-            except (SyntaxError, ValueError) as error:
-                faults.append(LineError(line, f"mark {mark}: {error}"))
-        if any(re.match(r"pytest\.mark\.(skip|xfail)\b(?!if)", mark) for mark in block.marks):
-            told = 'skip and xfail hide a block; use exec="off" reason="…", raises="…" or skipif'
-            faults.append(LineError(line, told))
-        yield block
+            start += code.count("\n") + 1
 
 
 def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:

@@ -49,6 +49,8 @@ def skipped(marks: Iterable[str], importorskip: str) -> str:
         mark = eval(text, {**_NAMES, "pytest": SimpleNamespace(mark=_Marks())})  # noqa: S307
         if not isinstance(mark, Mark):
             raise TypeError(f"{text} is not a mark")
+        if mark.name == "skip":
+            return str(mark.reason or next(iter(mark.conditions), "skipped by its mark"))
         if mark.name == "skipif" and any(_holds(condition) for condition in mark.conditions):
             return str(mark.reason or "skipped by its mark")
     return ""
