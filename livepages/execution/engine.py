@@ -190,6 +190,7 @@ def _host(project: Project) -> str:
             project.runtime.fingerprint(),
             engine_digest(),
             dict(project.options),
+            project.preload,
             project.name(project.snippets),
         ],
         sort_keys=True,

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import IO
 
@@ -390,6 +391,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
         ),
         only=only,
         uses=tuple(word for word in ("matplotlib",) if word in page.script),
+        imports=_imports(task, project, only),
         settings=page.settings.runtime,
         options=project.options,
         path=(str(project.snippets),),
@@ -398,6 +400,17 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
         nice=nice,
         asked=time.monotonic(),
     )
+
+
+def _imports(task: Task, project: Project, only: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    """Return what the page may find imported: what it imports first, down to the first module that is its project's."""
+
+    def is_installed(pair: tuple[str, str]) -> bool:
+        top = pair[0].partition(".")[0]
+        return not ((project.snippets / top).exists() or (project.snippets / f"{top}.py").exists())
+
+    first = takewhile(is_installed, task.page.first_imports) if only[:1] == (0,) else ()
+    return (*first, *((module, "") for module in project.preload))
 
 
 def _watch(process: Process, folder: Path, limits: Sequence[float], running: Running) -> tuple[int | None, str]:

@@ -1,7 +1,8 @@
-"""Which libraries the programs of a site import, found in their code."""
+"""What the programs of a site import, found in their code."""
 
 import ast
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -58,3 +59,29 @@ def imported(code: str) -> set[str]:
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     return {module.partition(".")[0] for module in modules}
+
+
+def first_imports(codes: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Return what blocks, run in this order, import before they do anything else, the standard library left out.
+
+    Returns:
+        Each module, with the name that is taken from it, or with none.
+    """
+    found: dict[tuple[str, str], None] = {}
+    for code in codes:
+        try:
+            body = ast.parse(code).body
+        except (SyntaxError, ValueError, RecursionError):
+            break
+        for node in body:
+            if isinstance(node, ast.Import):
+                found |= dict.fromkeys((alias.name, "") for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found |= dict.fromkeys((node.module, alias.name.replace("*", "")) for alias in node.names)
+            elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+                return _installed(found)
+    return _installed(found)
+
+
+def _installed(imports: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(pair for pair in imports if pair[0].partition(".")[0] not in sys.stdlib_module_names)

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from markdown.extensions.toc import slugify, unique
@@ -20,6 +21,7 @@ from markdown.extensions.toc import slugify, unique
 from livepages.source.comments import read_comments
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
+from livepages.source.imports import first_imports
 from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
 from livepages.worker import Expected, Runtime
@@ -154,6 +156,15 @@ class Page:
     def script(self) -> str:
         """The program as one file of Python."""
         return "\n".join(block.code for block in self.program)
+
+    @property
+    def first_imports(self) -> tuple[tuple[str, str], ...]:
+        """What the page imports, wherever it runs, before it does anything else (`imports.first_imports`)."""
+
+        def always_runs(block: Block) -> bool:
+            return not (self.settings.needs or block.options.needs or block.marks or block.importorskip)
+
+        return first_imports(block.code for block in takewhile(always_runs, self.program))
 
     @property
     def script_name(self) -> str:

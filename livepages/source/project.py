@@ -12,6 +12,7 @@ Settings are in ``pyproject.toml``::
     timeout = 60              # seconds a block may take, unless it says otherwise
     runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
     guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
+    preload = []              # modules that every page finds imported; those it imports first are so anyway
     slim = false              # whether the whole site goes without what its readers do not miss, not its blocks alone
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
@@ -20,8 +21,9 @@ Settings are in ``pyproject.toml``::
 import math
 import os.path
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from livepages.source.imports import any_imports
@@ -54,6 +56,7 @@ class Project:
     timeout: float = 60.0
     slim: bool = False
     guide: str = ""
+    preload: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
     options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
 
@@ -108,6 +111,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "runtime": ("the name of a runtime", str),
     "slim": ("true or false", bool),
     "guide": ("text", str),
+    "preload": ("a list of installed modules", list),
 }
 
 
@@ -119,6 +123,12 @@ def _imported_runtime(root: Path, table: Mapping[str, object]) -> Runtime:
         if runtime.versions() and any_imports(files, runtime.libraries, snippets):
             return runtime
     return find_runtime("python")
+
+
+def _are_there(modules: Iterable[object]) -> bool:
+    """Return whether these are names of modules whose packages are installed."""
+    names = [name.partition(".")[0] if isinstance(name, str) else "" for name in modules]
+    return all(name.isidentifier() and PathFinder.find_spec(name) for name in names)
 
 
 def _project(root: Path, table: object, file: Path) -> Project:
@@ -141,7 +151,11 @@ def _project(root: Path, table: object, file: Path) -> Project:
             )
         wanted, kind = kinds[name]
         right = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
-        if not right or (name == "timeout" and not 0 < value < math.inf):
+        if (
+            not right
+            or (name == "timeout" and not 0 < value < math.inf)
+            or (name == "preload" and not _are_there(value))
+        ):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not {wanted}")
     paths = {name: root / str(table.get(name, usual)) for name, usual in _PATHS.items()}
     for name in ("docs", "mkdocs", "snippets", "inventories"):
@@ -150,6 +164,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
             meant = closest(paths[name].name, (path.name for path in root.iterdir()))
             raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
     rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "slim", "guide")}
+    rest["preload"] = tuple(table.get("preload", ()))
     options = table.get(runtime.name, {})
     for name, value in options.items():
         if not isinstance(value, bool | int | float | str):

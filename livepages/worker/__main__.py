@@ -9,44 +9,35 @@ import __future__
 
 import ast
 import contextlib
-import ctypes
-import fcntl
 import gc
 import linecache
 import os
 import re
-import select
-import shutil
-import signal
 import sys
 import threading
 import time
 import traceback
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
 
 from livepages.worker import figures
-from livepages.worker.capture import Capture, escaped, streams
+from livepages.worker.capture import Capture, escaped
 from livepages.worker.check import check_outcome
 from livepages.worker.dependencies import Dependencies
+from livepages.worker.fork_server import supervise
 from livepages.worker.marks import skipped
 from livepages.worker.names import bound_names, function_needs, needed_names
 from livepages.worker.probes import is_local
 from livepages.worker.protocol import (
-    CRASH,
-    EXIT_CANNOT_REPORT,
     MESSAGES,
     OUTPUTS,
     BlockFinished,
     BlockSpec,
     BlockStarted,
     DependenciesReported,
-    Exited,
     Finished,
-    Forked,
     Job,
     LateFailure,
     Message,
@@ -54,12 +45,12 @@ from livepages.worker.protocol import (
     Raised,
     Ready,
     SettingsRejected,
-    decode,
     encode,
     stopped_after,
 )
 from livepages.worker.runtime import Runtime, find_runtime
 from livepages.worker.scrub import scrub_paths
+from livepages.worker.templates import set_up
 from livepages.worker.timer import LoadAdjustedTimer
 from livepages.worker.tracebacks import hide_frames
 
@@ -211,8 +202,14 @@ def _message(error: BaseException) -> str:
 # --- one page ----------------------------------------------------------------------------------------------------
 
 
-def run_job(job: Job, runtime: Runtime) -> None:
-    """Run a page in this process, which must be its own, and write down the outcomes."""
+def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> None:
+    """Run a page in this process, which must be its own, and write down the outcomes.
+
+    Args:
+        job: the page.
+        runtime: has been imported.
+        dependencies: notes what this process asks, where it has been set up for the page; else it is set up now.
+    """
     folder = Path(job.folder)
 
     def tell(message: Message) -> None:
@@ -230,21 +227,15 @@ def run_job(job: Job, runtime: Runtime) -> None:
     work = os.path.realpath(folder / "work")
     os.mkdir(work)
     os.chdir(work)
-    sys.path[:0] = job.path
     gc.unfreeze()
     hide_frames(Program._execute.__code__)
     try:
-        runtime.configure(job.settings, job.options, job.cache, job.root)
+        dependencies = dependencies or set_up(job, runtime, folder.parent)
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
         tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
     program = Program(folder, job.name, job.blocks, runtime)
-    dependencies = Dependencies(
-        job.root,
-        [os.path.realpath(folder.parent), job.cache],
-        runtime.distributions,
-        lambda files, probes: tell(DependenciesReported(files, probes)),
-    )
+    dependencies.go_on(lambda files, probes: tell(DependenciesReported(files, probes)))
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
     process = os.getpid()
@@ -400,15 +391,6 @@ def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.
     return [(thread, started[thread]) for thread in running]
 
 
-def _lower_priority(nice: int) -> None:
-    """Let others have the processor first, by so much as in `os.nice`: by itself that counts among the processes of a
-    session alone, and a page has one of its own (sched(7), The autogroup feature)."""
-    os.nice(nice)
-    if nice:
-        with contextlib.suppress(OSError):
-            Path("/proc/self/autogroup").write_text(str(nice), encoding="ascii")
-
-
 def _prefer_oom_kill() -> None:
     """When memory runs out, let the system end this process before any other."""
     with contextlib.suppress(OSError):
@@ -417,192 +399,5 @@ def _prefer_oom_kill() -> None:
 
 # --- the command line --------------------------------------------------------------------------------------------
 
-
-def supervise(runtime: Runtime, folder: Path) -> int:
-    """Serve in a process of its own; when that has ended, however it did, end what it has left, and delete the folder.
-
-    Neither ends by a signal to the group that they share with the build: both end when the build does, or closes them.
-    """
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _OF_GROUPS}
-    _prctl(_ADOPT, 1)
-    lock = _locked(folder)
-    server = os.fork()
-    if server == 0:
-        status = 1
-        try:
-            serve(runtime, folder, before, lock)
-            status = 0
-        except BaseException:  # noqa: BLE001
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
-    _delete_abandoned(folder.parent)
-    status = 0
-    ended = 0
-    while ended != server:
-        ended, status = os.wait()
-    _end_orphans(())
-    while os.read(0, 1 << 16):  # until the build, which may still read there, has no use for the folder
-        pass
-    shutil.rmtree(folder, ignore_errors=True)
-    return abs(os.waitstatus_to_exitcode(status))
-
-
-_OF_GROUPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_LOCK = "lock"
-
-
-def _locked(folder: Path) -> int:
-    """A lock in a folder, held for as long as this process lives, or one that it forks."""
-    with contextlib.suppress(OSError):
-        lock = os.open(folder / f"{_LOCK}-new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        os.rename(folder / f"{_LOCK}-new", folder / _LOCK)
-        return lock
-    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-
-
-def _delete_abandoned(parent: Path) -> None:
-    """Delete the folders that others like this process have left because they were killed."""
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(parent):
-            if not entry.name.startswith("livepages-") or not entry.is_dir(follow_symlinks=False):
-                continue
-            with contextlib.suppress(OSError):
-                if entry.stat(follow_symlinks=False).st_uid == os.getuid():
-                    lock = os.open(Path(entry.path, _LOCK), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-                    try:
-                        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                        shutil.rmtree(entry.path, ignore_errors=True)
-                    finally:
-                        os.close(lock)
-
-
-def serve(runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], lock: int) -> None:
-    """Fork a process for each job read from standard input; say on standard output which began and which ended.
-
-    Args:
-        runtime: to be imported first.
-        folder: which holds the folders of all runs, and is deleted at the end.
-        before: what a page's process does at the signals that this one ignores.
-        lock: a descriptor that is not for pages.
-    """
-    # Loggers that are set up at import keep the stream they see then.
-    sys.stderr = streams()[1]
-    gc.disable()  # looking for garbage while modules are imported takes a fifth of the time
-    runtime.preload()
-    gc.enable()
-    say = os.dup(1)
-    running: dict[int, str] = {}
-
-    def tell(message: Message) -> None:
-        os.write(say, encode(message))
-
-    def become_page(job: Job) -> NoReturn:
-        os.setsid()
-        _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        _prctl(_ADOPT, 1)
-        # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
-        tell(Forked(job.folder, os.getpid()))
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for fd in (say, woken, wake, lock):  # the server's own
-            os.close(fd)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        _lower_priority(job.nice)
-        _run_and_leave(job, runtime)
-
-    # When a child ends, the signal handler only writes to a pipe; the loop below reaps it, so no code is interrupted.
-    _prctl(_ADOPT, 1)
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    gc.collect()
-    gc.freeze()
-    unread = b""
-    while True:
-        readable, _, _ = select.select([0, woken], [], [])
-        if woken in readable:
-            os.read(woken, 4096)
-            for pid in list(running):
-                done, status = os.waitpid(pid, os.WNOHANG)
-                if done:
-                    _end_group(pid)
-                    of = running.pop(pid)
-                    _end_orphans(running)
-                    tell(Exited(of, os.waitstatus_to_exitcode(status)))
-        if 0 not in readable:
-            continue
-        data = os.read(0, 1 << 16)
-        if not data:
-            break
-        *lines, unread = (unread + data).split(b"\n")
-        for job in map(_job, filter(None, lines)):
-            if job is None:
-                continue
-            if "matplotlib" in job.uses:
-                figures.preload()
-            pid = os.fork()
-            if pid == 0:
-                become_page(job)
-            running[pid] = job.folder
-    for pid in running:
-        os.kill(pid, signal.SIGKILL)  # it may not lead its group yet
-        _end_group(pid)
-    _end_orphans(())
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _job(line: bytes) -> Job | None:
-    """The job of a line; None if it is none, as only what is not the build would write."""
-    with contextlib.suppress(Exception):  # whatever a line is made of
-        message = decode(line)
-        if isinstance(message, Job):
-            return message
-    return None
-
-
-# Of Linux: the signal that comes when the parent dies; whether orphans of its own become its children.
-_DIE_WITH_PARENT, _ADOPT = 1, 36
-
-
-def _prctl(option: int, value: int) -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _end_orphans(running: Iterable[int]) -> None:
-    """End what a page has left behind in sessions of its own: when the page has ended, that is this process's child."""
-    with contextlib.suppress(OSError):
-        me = os.getpid()
-        while left := {*map(int, Path(f"/proc/{me}/task/{me}/children").read_text("ascii").split())} - {*running}:
-            for pid in left:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-
-
-def _end_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
-
-
-def _run_and_leave(job: Job, runtime: Runtime) -> NoReturn:
-    """Run a job and end the process at once: a page must not run its host's exit handlers."""
-    status = EXIT_CANNOT_REPORT
-    try:
-        run_job(job, runtime)
-        status = 0
-    except BaseException:  # noqa: BLE001
-        Path(job.folder, CRASH).write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
-        status = 70
-    finally:
-        os._exit(status)
-
-
 if __name__ == "__main__":
-    sys.exit(supervise(find_runtime(sys.argv[1]), Path(sys.argv[2])))
+    sys.exit(supervise(find_runtime(sys.argv[1]), Path(sys.argv[2]), run_job))

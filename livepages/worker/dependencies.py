@@ -28,40 +28,41 @@ _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "ru
 
 
 class Dependencies:
-    """Notes what this process asks, from now on; one that it forks, what it asks of its own, by `tell`."""
+    """Notes what this process asks, from now on."""
 
-    def __init__(
-        self,
-        root: str,
-        aside: Sequence[str],
-        own: Sequence[str],
-        tell: Callable[[tuple[str, ...], tuple[str, ...]], None],
-    ) -> None:
+    def __init__(self, root: str, aside: Sequence[str], own: Sequence[str]) -> None:
         """Begin.
 
         Args:
             root: of the project.
             aside: folders that are the page's own.
             own: the names of the runtime's packages.
-            tell: what says to the parent that a forked process has asked about these files, and these questions.
         """
-        self._root, self._own, self._tell = root, own, tell
+        self._root, self._own = root, own
         self._aside = tuple(folder + os.sep for folder in aside)
         self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
         # These folders are there wherever the page runs, and all that they lie in.
         given = (root, ENGINE, *aside, *_PREFIXES, *map(os.path.realpath, _PREFIXES))
         self._given = tuple({os.path.join(path, "") for path in given})
-        self._process, self._began = os.getpid(), time.time()
         self._files: set[str] = set()
         self._asked: set[str] = set()
         self._written: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._modules: set[str] = set()
         self._busy = threading.local()
+        self.go_on(lambda files, probes: None)
         self._watch_folders()
         sys.addaudithook(self._audit)
         sys.meta_path.insert(0, self)
         os.environ.__class__ = _variables(self._variable)
+
+    def go_on(self, tell: Callable[[tuple[str, ...], tuple[str, ...]], None]) -> None:
+        """Note what this process asks, which may be another than before; one that it forks tells by `tell`.
+
+        Args:
+            tell: what says to the parent that a forked process has asked about these files, and these questions.
+        """
+        self._process, self._began, self._tell = os.getpid(), time.time(), tell
 
     # --- what there is to watch ----------------------------------------------------------------------------------
 

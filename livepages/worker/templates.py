@@ -1,0 +1,110 @@
+"""Importing what pages begin with before they are forked, where nobody can tell the difference."""
+
+import json
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from livepages.worker.capture import streams
+from livepages.worker.dependencies import Dependencies
+from livepages.worker.probes import is_local, probe
+from livepages.worker.protocol import Job
+from livepages.worker.runtime import Runtime
+
+READY = "ready "  # what the last line of the progress of a process begins with that pages may be forked from
+
+
+def not_loaded(imports: Iterable[tuple[str, str]], unsafe: set[str]) -> list[tuple[str, str]]:
+    """Return those of a page's first imports that this process does not hold, down to the first that is unsafe."""
+    found = []
+    for module, name in imports:
+        if module in unsafe:
+            break  # what comes after it may rest on it
+        loaded = sys.modules.get(module)
+        if loaded is None or (name and name not in vars(loaded) and f"{module}.{name}" not in sys.modules):
+            found.append((module, name))
+    return found
+
+
+def import_modules(
+    modules: Sequence[tuple[str, str]], job: Job, runtime: Runtime, folder: Path, said: int
+) -> Dependencies | None:
+    """Set up this process as a page's, and import modules as its first statements would.
+
+    Args:
+        modules: each with the name that is taken from it, empty if none is.
+        job: a page that begins with them.
+        runtime: of the page.
+        folder: holds the folders of all runs.
+        said: a descriptor, to which the name of each module is written before it is imported, and in the end `READY`
+            with all that the imports have asked.
+
+    Returns:
+        What notes all that this process asks; None if no page must be forked from it.
+    """
+    heard = folder / f"template-{os.getpid()}"
+    heard.mkdir()
+    os.chdir(heard)
+    output = os.open(heard / "output", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    for standard in (1, 2):
+        os.dup2(output, standard)
+    sys.stdout, sys.stderr = streams()
+    before = _open_descriptors(), runtime.backend_initialized()
+    dependencies = set_up(job, runtime, folder)
+    for module, name in modules:
+        os.write(said, f"{module}\n".encode())
+        __import__(module, fromlist=[name] if name else [])
+        changed = (_open_descriptors(), runtime.backend_initialized()) != before
+        local = any(is_local(file, job.root) for file in _files())
+        if changed or local or os.fstat(output).st_size or _has_threads_or_children():
+            return None
+    questions = ["distribution", *(f"content {name}" for name in dependencies.files()), *dependencies.probes()]
+    answers = {one: probe(one, job.root) for one in questions if not one.startswith("variable ")}
+    os.write(said, (READY + json.dumps(answers)).encode())
+    return dependencies
+
+
+def set_up(job: Job, runtime: Runtime, folder: Path) -> Dependencies:
+    """Set up this process as a page's; return what notes all that it asks from now on.
+
+    Raises:
+        Exception: what the runtime has against a name or a value of the settings.
+    """
+    sys.path[:0] = job.path
+    runtime.configure(job.settings, job.options, job.cache, job.root)
+    return Dependencies(job.root, [os.path.realpath(folder), job.cache], runtime.distributions)
+
+
+def _files() -> list[str]:
+    return [file for module in list(sys.modules.values()) if isinstance(file := getattr(module, "__file__", None), str)]
+
+
+def _open_descriptors() -> set[tuple[str, str]]:
+    """The descriptors of this process, with what they are; none where the system does not say."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").glob("*"):
+        try:
+            found.add((descriptor.name, os.readlink(descriptor)))
+        except OSError:  # the one that the folder is read by
+            continue
+    return found
+
+
+def _has_threads_or_children() -> bool:
+    """Whether a fork would leave threads behind, or children; libraries that provide for it stop their threads then."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    if threading.active_count() > 1:
+        return True
+    tasks = Path("/proc/self/task")
+    if not tasks.is_dir():
+        return False
+    me = os.getpid()
+    return len(os.listdir(tasks)) > 1 or bool((tasks / f"{me}/children").read_text("ascii").split())
