@@ -66,7 +66,7 @@ class Shouting(Runtime):
     def settings(self, given):
         return {**super().settings(given), "loud": given.get("loud", False)}
 
-    def configure(self, settings, options, cache):
+    def configure(self, settings, options, cache, root):
         if settings["loud"]:
             import builtins
             builtins.print = lambda text, quiet=print: quiet(text.upper())
