@@ -26,7 +26,7 @@ class Builds:
         self.whole = threading.Event()
         self.told: list[str] = []
 
-    def run(self, *pages: Page, timeout: float | None = None) -> Run:
+    def run(self, *pages: Page, timeout: float | None = None, few: int = 0) -> Run:
         """A build in which these pages are stale; the run of the first."""
         runs = self._attempts.run(
             pages,
@@ -34,6 +34,7 @@ class Builds:
             lambda page, run: self.done.append(page.name),
             timeout,
             self._whole,
+            few,
         )
         assert runs.keys() == {page.path for page in pages}
         return runs[pages[0].path] if pages else Run(())
@@ -58,6 +59,18 @@ def test_without_limit_to_patience_every_page_is_whole(site: Site, builds: Build
     assert builds.run(page).outcomes[1].stdout == "b\n"
     assert builds.started == builds.done == [page.name] and not builds.whole.is_set()
     assert page.path in site.engine.kept([page])
+
+
+def test_what_was_just_saved_is_waited_for_however_many_run_in_the_background(
+    site: Site, builds: Builds, gate: Gate
+) -> None:
+    background = [site.page(gate.wait, name=f"background-{number}") for number in range(3)]
+    assert builds.run(*background, timeout=HANG, few=2).pending  # too many to wait for
+    saved = site.page("print('saved')", name="saved")
+    assert builds.run(saved, *background, timeout=HANG, few=2).pending is False
+    gate.open()
+    site.engine.release()
+    builds.run(*background)
 
 
 def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, builds: Builds, gate: Gate) -> None:

@@ -382,6 +382,41 @@ def test_one_that_is_asked_for_does_not_come_after_other_processes(site: Site) -
     runner.close()
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/autogroup").exists(), reason="the system gives sessions no shares of their own"
+)
+def test_one_that_runs_already_when_it_is_asked_for_comes_first_from_then_on(site: Site) -> None:
+    gate, runner = Gate(site), Runner(1, nice=3)
+    page = site.page("print('begun')", "import time", AWAIT_PROMOTION)
+    (running,) = runner.start(site.project, [Task(page)])
+    first_output(running)
+    runner.prioritize(site.project, page.path)
+    assert running.future.result(HANG).outcomes[2].stdout == "0\n"
+    gate.open()
+    runner.close()
+
+
+AWAIT_PROMOTION = """
+while (nice := open("/proc/self/autogroup").read().split()[-1]) == "3":
+    time.sleep(0.01)
+print(nice)
+"""
+
+
+def test_urgent_ones_begin_although_others_are_held_or_measure_time(site: Site) -> None:
+    gate, runner = Gate(site), Runner(1, nice=3)
+    alone = site.page("print('begun')", gate.wait, name="alone", head=ALONE)
+    (measuring,) = runner.start(site.project, [Task(alone)])
+    first_output(measuring)
+    runner.hold()
+    page = site.page("import os\nprint(os.nice(0))", name="saved")
+    (saved,) = runner.start(site.project, [Task(page)], urgent=True)
+    assert saved.future.result(HANG).outcomes[0].stdout == f"{os.nice(0)}\n"
+    gate.open()
+    measuring.future.result(HANG)
+    runner.close()
+
+
 def test_of_pages_that_are_held_only_one_that_is_asked_for_begins(site: Site, noted: Callable[..., Page]) -> None:
     pages, runner = [noted("first"), noted("second"), noted("alone", head=ALONE)], Runner()
     runner.hold()

@@ -58,6 +58,7 @@ class BackgroundRuns:
         done: Callable[[Page, Run], None],
         timeout: float | None = None,
         whole: Callable[[Path], None] = lambda path: None,
+        few: int = 0,
     ) -> dict[Path, Run]:
         """What running each of the pages gives. An earlier run of any other text of theirs is ended.
 
@@ -65,9 +66,11 @@ class BackgroundRuns:
             pages: the pages whose runs are not kept.
             started: called once, with those of them whose run begins now.
             done: called in this thread for each that has run to its end, once.
-            patience: how many seconds to wait for those that begin now; until all have finished if None.
+            timeout: how many seconds to wait for those that begin now; until all have finished if None.
             whole: called, in any thread, with the file of a page that was pending in what is given here, when it has
                 finished.
+            few: if no more than so many begin now, somebody waits for them, and they come first. Otherwise, unless
+                `timeout` is None, this waits for none, and none begins until the engine is told to `release` them.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.
@@ -77,7 +80,11 @@ class BackgroundRuns:
             self._drop(wanted, now)
             new = [page for page in wanted.values() if page.path not in self._attempts]
             started(new)
-            running, keep = self._engine.start(new)
+            urgent = len(new) <= few
+            if timeout and not urgent:
+                timeout = 0.0
+                self._engine.hold()
+            running, keep = self._engine.start(new, urgent)
             self._attempts |= {one.task.page.path: _Attempt(one, keep, now, now) for one in running}
             for one in finished(running, timeout):
                 self._finish(self._attempts[one.task.page.path], done)

@@ -100,13 +100,16 @@ class Engine:
         tasks = [Task(page, last.get(page.path)) for page in pages]
         return self._runner.run(self.project, tasks, kept)
 
-    def start(self, pages: Iterable[Page]) -> tuple[list[Running], Callable[[Page, Run], None]]:
-        """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does."""
+    def start(self, pages: Iterable[Page], urgent: bool = False) -> tuple[list[Running], Callable[[Page, Run], None]]:
+        """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does.
+
+        If they are `urgent`, they come before all pages that nobody waits for.
+        """
         keep = self._cache_writer()
-        return self._runner.start(self.project, [Task(page) for page in pages]), keep
+        return self._runner.start(self.project, [Task(page) for page in pages], urgent), keep
 
     def prioritize(self, path: Path) -> None:
-        """Run the page of a file at once if it waits for its turn."""
+        """Run the page of a file at once, before all that nobody waits for."""
         self._runner.prioritize(self.project, path)
 
     def hold(self) -> None:

@@ -115,12 +115,12 @@ class _Messages:
 class Running:
     """A page that is being run, or waits for its turn."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, urgent: bool = False) -> None:
         self.task = task
         self.messages = _Messages()
         self.stopped = threading.Event()
         self.future: Future[Run] = Future()
-        self.urgent = False  # whether somebody waits for it
+        self.urgent = urgent  # whether somebody waits for it
         self._taken = threading.Lock()
 
     def take(self) -> bool:
@@ -189,14 +189,14 @@ class Runner:
             raise
         return runs
 
-    def start(self, project: Project, tasks: Iterable[Task]) -> list[Running]:
+    def start(self, project: Project, tasks: Iterable[Task], urgent: bool = False) -> list[Running]:
         """Begin to run each task's page, as `run` does, and return at once.
 
         The pages share the cores with one another, not with those that an earlier call began: a page that never ends
         keeps no later one from running. Pages that measure time come after the others, one by one, and wait until no
-        page of the project runs in any process.
+        page of the project runs in any process. Those that are `urgent` are begun as `prioritize` begins one.
         """
-        started = [Running(task) for task in sorted(tasks, key=lambda task: turn(task.page))]
+        started = [Running(task, urgent) for task in sorted(tasks, key=lambda task: turn(task.page))]
         self._running.update(started)
         together = [running for running in started if not running.task.page.settings.exclusive]
         alone = [running for running in started if running.task.page.settings.exclusive]
@@ -209,7 +209,10 @@ class Runner:
         return started
 
     def prioritize(self, project: Project, path: Path) -> None:
-        """Run the page of a file at once if it waits for its turn, beside those that run already."""
+        """Run the page of a file at once, beside those that run already, and before all that nobody waits for.
+
+        It does not wait for a page that measures time, whose times are then those of a busy machine.
+        """
         for running in list(self._running):
             if running.task.page.path == path:
                 running.urgent = True
@@ -350,8 +353,11 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
 def _acquire(lock: int, kind: int, running: Running) -> None:
     while True:
         try:
-            return fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            return
         except BlockingIOError:
+            if running.urgent and not running.task.page.settings.exclusive:
+                return
             if running.stopped.wait(0.05):
                 raise CancelledError from None
 
@@ -419,6 +425,7 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
     Raises:
         CancelledError: nobody wants to know any more.
     """
+    behind = not running.urgent
     begun, clock, outputs = -1, LoadAdjustedTimer(), folder / OUTPUTS
     blocks = len(running.task.page.program)
     while True:
@@ -428,6 +435,9 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
         running.messages.read(blocks)
         if status is not None:
             return status, ""
+        if behind and running.urgent and running.messages.under_way >= 0:
+            behind = False
+            process.come_first()
         if running.messages.under_way != begun:
             begun, clock = running.messages.under_way, LoadAdjustedTimer()
         limit = limits[begun] if begun >= 0 else START_LIMIT

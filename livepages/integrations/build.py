@@ -17,6 +17,7 @@ from livepages.source import Inventory, Page, read_inventories
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
 # The environment variable under which a build runs nothing, and fails if the run of a page is not kept.
 NO_EXECUTE = "LIVEPAGES_NO_EXECUTE"
+FEW = 10  # pages that may have become stale by saving one file, for all of which its author waits
 _BRING = "this build runs nothing: run `livepages run`, or bring .cache/livepages/runs from where the page has run"
 
 
@@ -93,15 +94,13 @@ class Build:
             read, programs = ([page for page in pages if page not in stale] for pages in (read, programs))
             stale = []
 
-        if timeout and len(stale) > (os.cpu_count() or 1):
-            timeout = 0.0
-            self.engine.hold()
-
         def begun(pages: list[Page]) -> None:
             self._began = pages
             started(pages)
 
-        runs |= self._attempts.run(stale, begun, done, timeout, whole)
+        # What is stale now was saved since the last build, unless there was none.
+        few = 0 if timeout is None else FEW if self.pages else os.cpu_count() or 1
+        runs |= self._attempts.run(stale, begun, done, timeout, whole, few)
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
         self.inventory, self.unread, self._names = inventory, unread, digest([inventory, sources(guide)])
         self.records = Records(self.engine.project)
