@@ -59,7 +59,9 @@ def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
     site.write("mkdocs.yml", CONFIG)
     site.write("counting.py", COUNTING)
     site.write("docs/index.md", "# One\n\n[Two](two.md#asked)\n\n```python\nprint('one', 1 + 1)\n```\n")
-    site.write("docs/two.md", "# Two\n\n## Asked?\n\n<!-- asked\nother words\n-->\n\nYes.\n")
+    site.write(
+        "docs/two.md", "# Two\n\n<!-- asked\nfor what\n-->\n\n## Asked?\n\n<!-- asked\nother words\n-->\n\nYes.\n"
+    )
     converted(site)
     return site
 
@@ -141,7 +143,7 @@ def test_wordings_are_in_the_index_and_not_in_the_page(book: Book) -> None:
             assert converted(book) == []
         index = json.loads((book.root / "site/search/search_index.json").read_text())
         asked = {entry["location"]: entry["asked"] for entry in index["docs"] if "asked" in entry}
-        assert asked == {"two/#asked": ["other words"]}
+        assert asked == {"two/": ["for what"], "two/#asked": ["other words"]}
         assert "other words" not in (book.root / "site/two/index.html").read_text()
         assert "other words" not in (book.root / "site/two/index.md").read_text()
     book.write("docs/two.md", "# Two\n\n## Asked?\n\n<!-- asked\nmore words\n-->\n\nYes.\n")

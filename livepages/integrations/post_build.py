@@ -71,7 +71,7 @@ def finish_zensical(build: Build, site: Path) -> None:
             data = linked_data(questions, course.url and f"{course.url.rstrip('/')}/{place.url}")
             script = f'<script type="application/ld+json">{data}</script>\n</head>'
             text = text.replace("</head>", script, 1)
-            asked |= {f"{place.url}#{question.id}": question for question in questions}
+            asked |= {f"{place.url}#{question.id}".rstrip("#"): question for question in questions}
         file.write_text(text, encoding="utf-8")
     if asked:
         _index(site / "search.json", asked)

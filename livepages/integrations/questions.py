@@ -1,6 +1,7 @@
 """Pages of questions: how each is asked in other words, for the search, and what search engines read of them.
 
-Below a heading, a comment whose first line says ``asked`` has in each further line another wording of the heading.
+Below a heading, a comment whose first line says ``asked`` has in each further line another wording of the heading;
+below the title, of what the page is for.
 """
 
 import html
@@ -16,7 +17,10 @@ _PARAGRAPH = re.compile(r"\s*<p>(.*?)</p>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Question:
-    """A heading with other wordings: its id, its text, the wordings, and the paragraph after them, as HTML."""
+    """A heading with other wordings: its id, its text, the wordings, and the paragraph after them, as HTML.
+
+    The id is empty for the title of a page.
+    """
 
     id: str
     text: str
@@ -32,9 +36,10 @@ def take_questions(content: str) -> tuple[str, list[Question]]:
         heading = next((heading for heading in reversed(headings) if heading.end() <= comment.start()), None)
         if heading:
             wordings = (html.unescape(line.strip()) for line in comment[1].splitlines())
+            id_ = "" if heading[1] == "1" else heading[2]
             answer = _PARAGRAPH.match(content, comment.end())
             questions.append(
-                Question(heading[2], _text(heading[3]), tuple(filter(None, wordings)), answer[1] if answer else "")
+                Question(id_, _text(heading[3]), tuple(filter(None, wordings)), answer[1] if answer else "")
             )
     return _ASKED.sub("", content), questions
 
@@ -57,6 +62,7 @@ def linked_data(questions: Iterable[Question], url: str) -> str:
             },
         }
         for question in questions
+        if question.id
     ]
     if not entities:
         return ""

@@ -28,7 +28,7 @@ ASK = """async (queries) => {
   const found = {};
   for (const query of queries) {
     const { items, note } = await ask(query);
-    const sections = items.flatMap(([page, ...sections]) => (sections.length ? sections : [page]));
+    const sections = items.flatMap(([page, ...sections]) => (page.score || !sections.length ? [page, ...sections] : sections));
     found[query] = { note, sections: sections.map(({ location }) => location) };
   }
   return found;

@@ -32,6 +32,24 @@ const terms = (text) => {
 
 const surfaced = (name) => (surface.has(name) || surface.set(name, name), name);
 
+// What people say who do not know the field's word yet. Each is looked up as that word.
+const LAY = [
+  [/\b(graphics?|video) cards?\b/gi, "gpu"],
+  [/\b(mac ?book|macos|apple silicon)\b/gi, "mac"],
+  [/\bradeon\b/gi, "amd gpu"],
+  [/\bnot a number\b/gi, "nan"],
+  [/\b(64|32|16)[- ]?bits?\b/gi, "float$1"],
+  [/\bdouble precision\b/gi, "float64"],
+  [/\bhalf precision\b/gi, "bfloat16"],
+  [/\b(ages|forever)\b/gi, "long slow"],
+  [/\b(biggest|highest)\b/gi, "largest"],
+  [/\bram\b/gi, "memory"],
+  [/\bcomputers\b/gi, "machines"],
+  [/\bpictures?\b/gi, "image"],
+  [/\bslopes?\b/gi, "derivative"],
+];
+const plainly = (query) => LAY.reduce((text, [lay, word]) => text.replace(lay, word), query);
+
 // --- the sections --------------------------------------------------------------------------------------------------
 
 const plain = (text) =>
@@ -253,7 +271,9 @@ export const find = async (query) => {
   const { sections, seen, byEnd } = site;
   site.pages ??= new Map(sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]));
   const message = messageOf(query.trim());
-  const text = message ? query.trim() : corrected(query.trim(), site);
+  const typed = query.trim();
+  const said = message ? typed : plainly(typed);
+  const text = message ? typed : corrected(said, site);
   let hits = rank(site, text, message);
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
@@ -266,7 +286,7 @@ export const find = async (query) => {
   else if (unknown.length && !message) note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}. The nearest sections are:`;
   else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
   else if (!message && !(hits[0]?.share >= 0.45)) note = "Nothing here answers that as asked. The nearest sections are:";
-  if (text !== query.trim()) note = `No section has “${query.trim()}”. These have “${text}”:`;
+  if (text !== said) note = `No section has “${typed}”. These have “${text}”:`;
   hits = hits.slice(0, SHOWN);
   return { items: grouped(hits, site.pages), suggest: completed(text, seen), note };
 };
