@@ -4,6 +4,7 @@ All that shows or keeps one does so through `truncated`, so that a page, its not
 Whether a block did what its page says is judged by all that it gave.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from livepages.execution.truncate import FIGURE, MESSAGE, OUTPUT, TRACEBACK, head, head_tail
@@ -11,13 +12,19 @@ from livepages.worker import Outcome
 
 
 def truncated(outcome: Outcome) -> Outcome:
-    """The outcome with notes in place of what is too long: output, lines of it, error message, traceback, figures."""
+    """Return the outcome with notes in place of what is too long: output, lines of it, message, traceback, figures."""
     raised = outcome.raised and replace(
         outcome.raised,
         message=head(outcome.raised.message, MESSAGE),
         traceback=head_tail(outcome.raised.traceback, TRACEBACK),
     )
-    return replace(outcome, output=_output(outcome), raised=raised, figures=tuple(map(_figure, outcome.figures)))
+    return replace(
+        outcome,
+        output=_output(outcome),
+        raised=raised,
+        displays=tuple(map(_display, outcome.displays)),
+        figures=tuple(map(_figure, outcome.figures)),
+    )
 
 
 def _output(outcome: Outcome) -> tuple[tuple[str, str], ...]:
@@ -29,6 +36,12 @@ def _output(outcome: Outcome) -> tuple[tuple[str, str], ...]:
         kept.append((stream, head(text, rest)))
         rest, length = rest - len(text), length - len(text)
     return tuple(kept)
+
+
+def _display(bundle: Mapping[str, str]) -> Mapping[str, str]:
+    """What is shown, without the representations that are too long; text is always among them."""
+    short = {mime: data for mime, data in bundle.items() if len(data) <= FIGURE}
+    return {**short, "text/plain": head(bundle["text/plain"], OUTPUT)}
 
 
 def _figure(svg: str) -> str:

@@ -57,7 +57,14 @@ class BlockResult:
         if self.block.fence.comment:
             return True
         outcome = self.outcome
-        shown = not self.block.runs or outcome.pending or outcome.output or outcome.figures or self.failure
+        shown = (
+            not self.block.runs
+            or outcome.pending
+            or outcome.output
+            or outcome.displays
+            or outcome.figures
+            or self.failure
+        )
         return self.block.options.source == "none" and not shown
 
 

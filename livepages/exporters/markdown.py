@@ -58,4 +58,7 @@ def _shown(result: BlockResult) -> list[str]:
         text += f"{shown.raised.type}: {shown.raised.message}"
     if text.strip():
         parts.append(fenced(text, "text"))
+    for bundle in shown.displays:
+        rich = bundle.get("text/html")
+        parts.append(as_markdown(rich) if rich else fenced(bundle["text/plain"], "text"))
     return parts + [f"*Figure: {options.alt}*" for _ in outcome.figures]

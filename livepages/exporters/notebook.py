@@ -102,6 +102,9 @@ def _code_cell(download: Download, result: BlockResult, place: str) -> dict[str,
     if raised := outcome.raised:
         traceback = raised.traceback.split("\n")
         outputs.append({"output_type": "error", "ename": raised.type, "evalue": raised.message, "traceback": traceback})
+    for bundle in outcome.displays:
+        data = {mime: json.loads(text) if mime.endswith("json") else _lines(text) for mime, text in bundle.items()}
+        outputs.append({"output_type": "execute_result", "execution_count": None, "data": data, "metadata": {}})
     for svg in outcome.figures:
         data = {"image/svg+xml": _lines(_standing_alone(svg)), "text/plain": _lines(options.alt)}
         outputs.append({"output_type": "display_data", "data": data, "metadata": {}})

@@ -326,6 +326,8 @@ def _print_run(run: Run) -> None:
         print(f"--- {result.block.page}:{result.block.line}  {_cost(result)}")
         for stream, text in outcome.output:
             print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
+        for bundle in outcome.displays:
+            print(bundle["text/plain"])
         if outcome.figures:
             print(f"[{count(len(outcome.figures), 'figure')}]")
         if outcome.raised:

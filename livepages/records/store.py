@@ -79,6 +79,7 @@ class Entry:
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself, in the plural
     figures: int = 0
+    shown: str = ""  # what its last expression shows, as text
     stdout: str = ""
     stderr: str = ""
     error: str = ""  # the class and the message of what it raised; or why it failed or did not run
@@ -86,7 +87,7 @@ class Entry:
     @property
     def text(self) -> str:
         """All that the block said."""
-        return "\n".join(part for part in (self.stdout, self.stderr, self.error) if part)
+        return "\n".join(part for part in (self.stdout, self.stderr, self.shown, self.error) if part)
 
     @property
     def good(self) -> bool:
@@ -251,6 +252,7 @@ def entry(result: BlockResult) -> Entry:
         seconds=float(f"{outcome.seconds:.2g}"),
         counts=outcome.counts,
         figures=len(outcome.figures),
+        shown=_tidy("\n".join(bundle["text/plain"] for bundle in outcome.displays)),
         stdout=_tidy(said[OUT]),
         stderr=_tidy(said[ERR]),
         error=_tidy(error),

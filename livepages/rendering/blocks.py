@@ -9,18 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-
 from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, count
 from livepages.records import Entry, RecordedOutcome, differ, entry, same_kind
+from livepages.rendering.mime import PRE, folded, render
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not what the block gave now
-_PRE = '<pre class="nohighlight"><code>'  # highlight.js, which MkDocs' own themes have, guesses a language of its own
-SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
 
 
 def page_lines(
@@ -174,11 +169,8 @@ def _result(result: BlockResult, context: _Context) -> str:
         parts += [_text(stream, text, block) for stream, text in shown.output if text.strip()]
     if shown.raised:
         parts.append(_raised(shown.raised))
-    alt = html.escape(options.alt)
-    parts += [
-        f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>'
-        for svg in _own_ids(block, shown)
-    ]
+    parts += [render(bundle, block) for bundle in shown.displays]
+    parts += [render({"image/svg+xml": svg}, block, number) for number, svg in enumerate(shown.figures)]
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""
     silent = "" if content else " live-silent"
@@ -188,36 +180,21 @@ def _result(result: BlockResult, context: _Context) -> str:
 
 
 def _text(stream: str, text: str, block: Block) -> str:
-    text = text.rstrip("\n")
-    body = html.escape(text)
-    if stream != ERR and block.options.result != "text":
-        lexer = get_lexer_by_name(block.options.result, stripnl=False)
-        body = highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n")
-    return _folded("live-stderr" if stream == ERR else "live-stdout", body)
-
-
-def _folded(kind: str, body: str) -> str:
-    """Output as HTML; of a long one, what comes after its first lines opens on demand."""
-    lines = body.split("\n")
-    more = ""
-    if len(lines) > LONG:
-        rest = "\n".join(lines[SHOWN:])
-        summary = f"{len(lines) - SHOWN} more lines"
-        more = f'<details class="live-more"><summary>{summary}</summary>{_PRE}{rest}</code></pre></details>'
-        body = "\n".join(lines[:SHOWN])
-    return f'<div class="highlight {kind}">{_PRE}{body}</code></pre>{more}</div>'
+    if stream == ERR:
+        return folded("live-stderr", html.escape(text.rstrip("\n")))
+    return render({"text/plain": text}, block)
 
 
 def _raised(raised: Raised) -> str:
     return _error(raised.type, raised.message) + (
         f'<details class="live-traceback"><summary>Traceback</summary>'
-        f"{_PRE}{html.escape(raised.traceback)}</code></pre></details>"
+        f"{PRE}{html.escape(raised.traceback)}</code></pre></details>"
     )
 
 
 def _error(kind: str, message: str) -> str:
     message = html.escape(message.strip())
-    return _folded("live-error", f"<strong>{html.escape(kind)}</strong>{': ' if message else ''}{message}")
+    return folded("live-error", f"<strong>{html.escape(kind)}</strong>{': ' if message else ''}{message}")
 
 
 def _small_print(outcome: Outcome, context: _Context) -> str:
@@ -332,14 +309,6 @@ def failures_shown(failures: list[Failure]) -> str:
 
 def _visible(text: str) -> str:
     return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda match: repr(match[0])[1:-1], text)
-
-
-def _own_ids(block: Block, outcome: Outcome) -> list[str]:
-    """The figures with ids that no other block of the page has."""
-    return [
-        re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.index}-{number}-", svg)
-        for number, svg in enumerate(outcome.figures)
-    ]
 
 
 def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:

@@ -26,6 +26,7 @@ from livepages.worker import figures
 from livepages.worker.capture import Capture, escaped
 from livepages.worker.check import check_outcome
 from livepages.worker.dependencies import Dependencies
+from livepages.worker.displays import DisplayHook, compile_block
 from livepages.worker.fork_server import supervise
 from livepages.worker.marks import skipped
 from livepages.worker.names import bound_names, function_needs, needed_names
@@ -105,9 +106,9 @@ class Program:
         self._write(block)
         try:
             source = "\n" * (block.start - 1) + block.code
-            code = compile(source, self._name, "exec", flags=self._flags, dont_inherit=True)
-            self._flags |= code.co_flags & _FUTURES
-            exec(code, self.module.__dict__)
+            for code in compile_block(source, self._name, self._flags, _FUTURES):
+                self._flags |= code.co_flags & _FUTURES
+                exec(code, self.module.__dict__)
             self._runtime.flush()
         except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
             self._write()
@@ -236,6 +237,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         return
     program = Program(folder, job.name, job.blocks, runtime)
     dependencies.go_on(lambda files, probes: tell(DependenciesReported(files, probes)))
+    displays = sys.displayhook = DisplayHook()
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
     process = os.getpid()
@@ -268,7 +270,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
             os._exit(0)
         counts = {what: after - before[what] for what, after in runtime.counts().items()}
         raised = program.describe(error, job.root) if error else None
-        outcome = _draw(program, Outcome(raised=raised, seconds=seconds, counts=counts), job.root)
+        outcome = _draw(program, displays, Outcome(raised=raised, seconds=seconds, counts=counts), job.root)
         output, fault = capture.take()
         fault = fault or guard.check()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
@@ -373,10 +375,10 @@ def _restore_cwd(work: str) -> bool:
     return False
 
 
-def _draw(program: Program, outcome: Outcome, root: str) -> Outcome:
-    """The outcome of a block with the figures that it left open, or with what drawing them raised."""
+def _draw(program: Program, displays: DisplayHook, outcome: Outcome, root: str) -> Outcome:
+    """The outcome of a block with what its last expression shows and its open figures, or with what they raised."""
     try:
-        return replace(outcome, figures=tuple(figures.take_open()))
+        return replace(outcome, displays=displays.take(), figures=tuple(figures.take_open()))
     except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
         return replace(outcome, raised=program.describe(error, root))
 

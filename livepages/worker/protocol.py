@@ -37,6 +37,7 @@ class Outcome:
     """What a reader would see of one block's run, and what it cost."""
 
     output: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
+    displays: tuple[Mapping[str, str], ...] = ()  # what its last expression shows, by MIME type
     figures: tuple[str, ...] = ()  # SVG
     raised: Raised | None = None
     fault: str = ""  # what the block did to its process

@@ -1,0 +1,87 @@
+"""Outputs as HTML: a renderer for each MIME type. Other distributions add some, or replace these, by entry points."""
+
+import html
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
+
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+
+from livepages.source import Block
+
+ENTRY_POINTS = "livepages.mime_renderers"  # the group; the name of each is a MIME type
+PRE = '<pre class="nohighlight"><code>'  # highlight.js, which MkDocs' own themes have, guesses a language of its own
+SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the rest is folded
+
+
+@dataclass(frozen=True)
+class Output:
+    """One output of a block, in the representation of one MIME type."""
+
+    data: str  # bytes as base64, what is neither bytes nor text as JSON
+    block: Block
+    number: int = 0  # among the block's outputs of its kind
+
+
+Renderer = Callable[[Output], str]
+
+
+def text_plain(output: Output) -> str:
+    """Return text in the language that the fence names."""
+    text, language = output.data.rstrip("\n"), output.block.options.result
+    if language in ("text", "markdown"):
+        return folded("live-stdout", html.escape(text))
+    lexer = get_lexer_by_name(language, stripnl=False)
+    return folded("live-stdout", highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n"))
+
+
+def image_svg(output: Output) -> str:
+    """Return a figure, with ids that no other output of the page has."""
+    block, alt = output.block, html.escape(output.block.options.alt)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.index}-{output.number}-", output.data)
+    return f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>'
+
+
+def text_html(output: Output) -> str:
+    """Return HTML as it is."""
+    return f'<div class="live-html">{output.data}</div>'
+
+
+@cache
+def renderers() -> Mapping[str, Renderer]:
+    """Return the renderers by MIME type, the best first, plain text last.
+
+    Raises:
+        ImportError: one of another distribution cannot be imported.
+    """
+    others = {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+    own: dict[str, Renderer] = {"text/html": text_html, "image/svg+xml": image_svg, "text/plain": text_plain}
+    return {**others, **{mime: render for mime, render in own.items() if mime not in others}}
+
+
+def render(bundle: Mapping[str, str], block: Block, number: int = 0) -> str:
+    """Return an output as HTML, by the first renderer of a type that it has; empty if there is none.
+
+    Args:
+        bundle: its representations, by MIME type.
+        block: what gave it.
+        number: which of the block's outputs of its kind it is.
+    """
+    found = ((mime, renderer) for mime, renderer in renderers().items() if mime in bundle)
+    return next((renderer(Output(bundle[mime], block, number)) for mime, renderer in found), "")
+
+
+def folded(kind: str, body: str) -> str:
+    """Return output as HTML; of a long one, what comes after its first lines opens on demand."""
+    lines = body.split("\n")
+    more = ""
+    if len(lines) > LONG:
+        rest = "\n".join(lines[SHOWN:])
+        summary = f"{len(lines) - SHOWN} more lines"
+        more = f'<details class="live-more"><summary>{summary}</summary>{PRE}{rest}</code></pre></details>'
+        body = "\n".join(lines[:SHOWN])
+    return f'<div class="highlight {kind}">{PRE}{body}</code></pre>{more}</div>'
