@@ -16,7 +16,7 @@ import pytest
 
 from livepages.course import Course, history, read_course
 from livepages.execution import Run, pair_results
-from livepages.exporters import publish
+from livepages.exporters import OutputFolder, publish
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
 from livepages.exporters.download import indented
 from livepages.exporters.html_to_markdown import as_markdown
@@ -51,7 +51,7 @@ class Book:
             self.site.project,
             read_course(self.site.project),
             [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages],
-            self.built,
+            OutputFolder(self.built, self.site.project.docs, emptied=False),
         )
         for error in refused:
             raise error

@@ -106,6 +106,36 @@ def test_styles_and_scripts_mean_what_they_did(book: Book) -> None:
     assert "/[/]\\/ {2}/" in read["a.js"] and "authors" not in str(read)
 
 
+HOOK = """\
+from pathlib import Path
+
+def on_env(env, config, files):
+    Path(config.site_dir).mkdir(exist_ok=True)
+    Path(config.site_dir, "llms-full.txt").write_text("of a hook")
+"""
+
+
+def test_a_file_of_the_author_is_never_replaced(book: Book) -> None:
+    own = ["llms.txt", "feed.xml", "live-index.py", "live-kernel.py", "two/live-two.ipynb", "assets/livepages/live.css"]
+    for name in own:
+        book.write(f"docs/{name}", "of the author")
+    book.write("mkdocs.yml", f"{CONFIG}hooks: [hook.py]\n")
+    book.write("hook.py", HOOK)
+
+    def kept(said: str, names: list[str]) -> None:
+        [line] = [line for line in said.splitlines() if "the site has its own: " in line]
+        assert sorted(line.rpartition(": ")[2].split(", ")) == sorted(names)
+        assert {(book.root / "site" / name).read_text() for name in own} == {"of the author"}
+
+    kept(build(book), [*own, "llms-full.txt"])
+    assert (book.root / "site/llms-full.txt").read_text() == "of a hook"
+    assert "print('two', x)" in (book.root / "site/two/live-two.py").read_text()
+    kept(book.commands.run("livepages", "export", "site", folder=book.root).stdout, own)
+    book.write("docs/two.md", "# Two\n\n```python\nx = 3\n```\n")
+    kept(book.commands.run("livepages", "export", "site", folder=book.root).stdout, own)
+    assert "x = 3" in (book.root / "site/two/live-two.py").read_text()
+
+
 def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Book) -> None:
     book.on_jax()
     without_jax = {"PYTHONPATH": str(book.root / "trap")}

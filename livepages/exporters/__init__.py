@@ -1,5 +1,5 @@
 """A page's other forms: script, notebook and Markdown; the feed."""
 
-from livepages.exporters.publisher import Publication, publish
+from livepages.exporters.publisher import OutputFolder, Publication, publish
 
-__all__ = ["Publication", "publish"]
+__all__ = ["OutputFolder", "Publication", "publish"]

@@ -17,7 +17,7 @@ from livepages.exporters.feed import Entry, feed
 from livepages.exporters.markdown import plain
 from livepages.exporters.notebook import notebook
 from livepages.exporters.script import script
-from livepages.source import Page, PageError, Project, ProjectError
+from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
 
 
 class Keep(Protocol):
@@ -32,7 +32,11 @@ def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
 
 
 def publish(
-    project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep = _made
+    project: Project,
+    course: Course,
+    ran: Iterable[tuple[Page, Run]],
+    output: "OutputFolder",
+    keep: Keep = _made,
 ) -> list[PageError]:
     """Write every page's other forms, and ``llms.txt``, ``llms-full.txt``, ``live-kernel.py`` and ``feed.xml``.
 
@@ -42,7 +46,7 @@ def publish(
         project: the project.
         course: its pages in order, and its name and address.
         ran: the pages that could be read, and what running each gave.
-        site: the folder that holds the built site.
+        output: the folder that holds the built site.
         keep: gives what was made before from the same page.
 
     Returns:
@@ -51,16 +55,41 @@ def publish(
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
-    return Publication(project, course, ran, site, keep).write()
+    return Publication(project, course, ran, output, keep).write()
+
+
+class OutputFolder:
+    """The folder that holds a built site, in which a file of its author is never replaced."""
+
+    def __init__(self, folder: Path, docs: Path, emptied: bool) -> None:
+        """Take note of whose files are in it.
+
+        Args:
+            folder: the folder.
+            docs: the folder of pages, whose other files programs copy.
+            emptied: whether it was empty before the site was built, so that whatever is there now is of this build.
+        """
+        self.folder, self._docs, self._emptied = folder, docs, emptied
+        self.left: list[str] = []  # names of files of the author that would have been replaced
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file of this name, unless the author has one."""
+        file = self.folder / name
+        copied = file.suffix not in MARKDOWN and (self._docs / name).is_file()
+        if file.exists() and (self._emptied or copied):
+            self.left.append(name)
+            return
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
 
 
 class Publication:
     """The pages' other forms, as `publish` writes them; it takes the same."""
 
     def __init__(
-        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: Path, keep: Keep
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], output: OutputFolder, keep: Keep
     ) -> None:
-        self._project, self._course, self._site, self._keep = project, course, site, keep
+        self._project, self._course, self._output, self._keep = project, course, output, keep
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         self._ran = {page.path: (page, run) for page, run in ran}
         self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
@@ -74,9 +103,9 @@ class Publication:
     def write(self) -> list[PageError]:
         """Write everything that can be written, and say what cannot; as `publish`."""
         for path, place in self._places.items():
-            if not (self._site / place.html).is_file():
+            if not (self._output.folder / place.html).is_file():
                 name = self._project.name(path)
-                raise ProjectError(f"{self._site}: holds no HTML of {name}; build the site there first")
+                raise ProjectError(f"{self._output.folder}: holds no HTML of {name}; build the site there first")
         everything = []
         refused = []
         for path in self._places:
@@ -159,7 +188,7 @@ class Publication:
 
     def _write(self, name: str, text: str) -> None:
         # What UTF-8 cannot hold may come from an error message.
-        (self._site / name).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        self._output.write(name, text.encode("utf-8", errors="backslashreplace"))
 
 
 def programs(page: Page, run: Run, project: Project, url: str, address: Callable[[Path], str]) -> dict[str, str]:

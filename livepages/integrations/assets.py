@@ -2,8 +2,9 @@
 
 import posixpath
 import re
-import shutil
 from pathlib import Path
+
+from livepages.exporters import OutputFolder
 
 FOLDER = Path(__file__).parents[1] / "assets"
 PLACE = "assets/livepages"  # below the root of a site
@@ -12,9 +13,10 @@ SERVED = '<meta name="live-kernels">'  # says to the script that the server of t
 _THEME = re.compile(r'.*<link rel="stylesheet" href="[^"]*\bassets/stylesheets/[^>]*>', re.DOTALL)
 
 
-def copy_assets(site: Path) -> None:
+def copy_assets(output: OutputFolder) -> None:
     """Put the assets into a built site."""
-    shutil.copytree(FOLDER, site / PLACE, dirs_exist_ok=True)
+    for file in FOLDER.rglob("*.*"):
+        output.write(f"{PLACE}/{file.relative_to(FOLDER).as_posix()}", file.read_bytes())
 
 
 def add_assets(html: str, folder: str) -> str:

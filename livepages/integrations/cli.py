@@ -248,7 +248,7 @@ def _export(options: argparse.Namespace, project: Project) -> int:
         if not project.mkdocs.is_file():
             raise ProjectError(f"{options.config_file}: no such file")
     build = _begun(project)
-    return _tell(build.failures or finish(build, options.site))
+    return _tell(build.failures or finish(build, options.site, _say))
 
 
 def _build(options: argparse.Namespace, project: Project) -> int:
@@ -289,7 +289,7 @@ def _build_by(program: str, project: Project) -> int:
         return _tell(failed) or 1
     site = project.mkdocs.parent / build.guide.course.site
     finish_zensical(build, site)
-    return _tell(finish(build, site))
+    return _tell(finish(build, site, _say))
 
 
 def _begun(project: Project) -> Build:

@@ -24,7 +24,7 @@ from mkdocs.utils.yaml import yaml_load
 
 from livepages.course import make_course
 from livepages.execution import Engine, Failure, Runner, WorkerError, count
-from livepages.exporters import Publication
+from livepages.exporters import OutputFolder, Publication
 from livepages.integrations.address import check_address, explained
 from livepages.integrations.assets import SCRIPT, SERVED, STYLE
 from livepages.integrations.build import Build, Conversion
@@ -64,6 +64,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._background: ServeScheduler | None = None
         self._kernels: Kernels | None = None
         self._told: list[Failure] = []
+        self._said: set[str] = set()
+        self._emptied = True  # whether MkDocs empties the site's folder before it builds
         self._kept = Kept(Path())
         self._index = Index(self._kept)
         self._content: str | None = None
@@ -77,6 +79,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Remember whether failures end the build, or are shown in the page."""
         self._serving = command == "serve"
+        self._emptied = not dirty
 
     @event_priority(100)
     def _remember_docs(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -251,7 +254,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         build = self._current()
         project = build.engine.project
         if self._converted > 1:  # their other forms will have to be made too
-            forms = Publication(project, build.guide.course, build.ran, Path(config.site_dir), self._kept.made)
+            output = OutputFolder(Path(config.site_dir), project.docs, self._emptied)
+            forms = Publication(project, build.guide.course, build.ran, output, self._kept.made)
             self._ahead.begin(forms.pages, forms.forms)
         env.trim_blocks = env.lstrip_blocks = project.slim  # half of a theme's HTML is blanks between its statements
         templates = project.cache / ("theme-slim" if project.slim else "theme")
@@ -275,7 +279,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
         try:
-            failed = finish(self._current(), Path(config.site_dir), self._kept.made)
+            failed = finish(self._current(), Path(config.site_dir), self._say_once, self._kept.made, self._emptied)
         except ProjectError as error:
             self._refuse(str(error))
             return
@@ -283,6 +287,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._end_ahead()
             self._current().over()
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
+
+    def _say_once(self, message: str) -> None:
+        if message not in self._said:
+            log.info(message)
+        self._said.add(message)
 
     def _tell(self, failures: list[Failure], consequence: str) -> None:
         new = [failure for failure in failures if failure not in self._told]

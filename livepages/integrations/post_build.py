@@ -11,7 +11,7 @@ from rcssmin import cssmin
 from rjsmin import jsmin
 
 from livepages.execution import Failure
-from livepages.exporters import publish
+from livepages.exporters import OutputFolder, publish
 from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
@@ -19,13 +19,21 @@ from livepages.rendering import restore_downloads
 from livepages.source import ProjectError
 
 
-def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> list[Failure]:
+def finish(
+    build: Build,
+    site: Path,
+    say: Callable[[str], None],
+    keep: Callable[..., Any] | None = None,
+    emptied: bool = False,
+) -> list[Failure]:
     """Write the pages' other forms and the assets; in a slim site, leave out of styles and scripts what is for authors.
 
     Args:
         build: what the site was built from.
         site: the folder that holds it.
+        say: is told which files are not written because the author has written them.
         keep: gives what was made before from the same page (`livepages.exporters.publish`); all is made anew if None.
+        emptied: whether the folder was empty before the site was built.
 
     Returns:
         a failure for each page whose forms could not be written.
@@ -33,12 +41,15 @@ def finish(build: Build, site: Path, keep: Callable[..., Any] | None = None) -> 
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
-    copy_assets(site)
     project = build.engine.project
+    output = OutputFolder(site, project.docs, emptied)
+    copy_assets(output)
     if project.slim:
         _minify(project.docs, site)
     kept = {"keep": keep} if keep else {}
-    refused = publish(project, build.guide.course, build.ran, site, **kept)
+    refused = publish(project, build.guide.course, build.ran, output, **kept)
+    if output.left:
+        say(f"not written, as the site has its own: {', '.join(output.left)}")
     return [Failure(error.page, error.line, 0, error.message) for error in refused]
 
 
