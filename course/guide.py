@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from posixpath import relpath
 from urllib.parse import quote
+from xml.etree.ElementTree import Element
 
+from course.less import hint_sparingly, without_marks
 from livepages.course import Guide
 from livepages.execution import Failure, count
 from livepages.rendering import RUN, downloads
@@ -75,6 +77,14 @@ class CourseGuide(Guide):
         facts = self._facts(page, updated, stash)
         masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]
         return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
+
+    def tree(self, root: Element) -> None:
+        """Have the theme show hints only where they help."""
+        hint_sparingly(root)
+
+    def html(self, html: str) -> str:
+        """Return a page's HTML without what is most of it and tells nothing."""
+        return without_marks(html)
 
     def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
         """Lines with the map and the index where they belong."""

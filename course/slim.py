@@ -1,16 +1,29 @@
-"""A hook of MkDocs: leaves out of Material's style sheet what styles only what this site does not have."""
+"""Hooks of MkDocs: leave out of Material's style sheet what styles only what this site does not have, and blanks."""
 
 import re
 from pathlib import Path
 
+from jinja2 import Environment
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import Files
 
 ABSENT = re.compile(
-    r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|tabbed-|emoji|giscus|katex|highlighttable|linenos|mdx-|"
+    r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|tabbed-|emoji|giscus|katex|highlighttable|lineno|mdx-|"
+    r"\.(cards?|grid|inline|lg|middle|x+l)\b|--(lifted|post)\b|"
     r"md-(author|banner|clipboard|consent|draft|feedback|input|meta__|nav--integrated|pagination|pin|post|profile|select|"
-    r"social|source|top\b|version)|--md-(author|version|source|tasklist)"
+    r"social|source|status|top\b|version)|\.(abstract|bug|danger|info|question|quote)\b|aria-sort|"
+    r"--md-(author|clipboard|code-select|post|source|status|tabbed|tasklist|typeset-table|version)|"
+    r"admonition-icon--(abstract|bug|danger|info|question|quote)"
 )
+VARIABLE = re.compile(r"(--[\w-]+):(?:[^;()]|\([^()]*\))*;?")
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
+
+
+@event_priority(100)  # before anything compiles a template
+def on_env(env: Environment, config: MkDocsConfig, files: Files) -> None:
+    """Leave out the blanks between the statements of templates, which are half of a theme's HTML."""
+    env.trim_blocks = env.lstrip_blocks = True
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -30,10 +43,8 @@ def slimmed(style: str) -> str:
         # A comma inside of parentheses is part of a selector.
         selectors = re.split(r",(?![^()]*\))", rule[1])
         left = [selector for selector in selectors if not ABSENT.search(selector)]
-        variables = re.findall(r"(?:^|;)(--[\w-]+):", rule[2])
-        if rule[1] == ":root" and variables and all(map(ABSENT.search, variables)):
-            return ""
-        return f"{','.join(left)}{{{rule[2]}}}" if left else ""
+        body = VARIABLE.sub(lambda found: "" if ABSENT.search(found[1]) else found[0], rule[2])
+        return f"{','.join(left)}{{{body}}}" if left and body else ""
 
     before = ""
     while before != style:  # an empty group of rules goes with the last of them

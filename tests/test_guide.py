@@ -45,7 +45,7 @@ def test_the_line_under_a_title(site: Site, show: Show) -> None:
     a_course(site, "owner/name")
     html = shown(site, show, "one/second.md")
     line = html.partition("</h1>")[2].partition("</div>")[0]
-    assert "1 minute<" in line and '<a href="first.md">The first</a>' in line
+    assert "1 minute<" in line and 'href="first.md">The first</a>' in line
     assert 'href="live-second.py" download>' in line and 'href="live-second.ipynb" download>' in line
     assert "live-downloads" not in html
     assert "github/owner/name/blob/notebooks/one/second/live-second.ipynb" in line

@@ -94,18 +94,6 @@ def test_a_build_shows_what_running_gave(book: Book) -> None:
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
 
-def test_styles_and_scripts_mean_what_they_did(book: Book) -> None:
-    book.write("docs/a.css", '/* For authors. */\n.a > .b::after {\n  content: " > /* no remark */";\n}\n')
-    book.write("docs/a.js", 'const a = "// no remark"; // For authors.\nconst b = /[/]\\/ {2}/.test(a);\n')
-    build(book)
-    assert "For authors" in (book.root / "site/a.css").read_text()
-    book.write("pyproject.toml", "[tool.livepages]\nslim = true\n")
-    build(book)
-    read = {name: (book.root / "site" / name).read_text() for name in ("a.css", "a.js")}
-    assert 'content:" > /* no remark */"' in read["a.css"] and '"// no remark"' in read["a.js"]
-    assert "/[/]\\/ {2}/" in read["a.js"] and "authors" not in str(read)
-
-
 HOOK = """\
 from pathlib import Path
 

@@ -173,7 +173,7 @@ def show(site: Site) -> Callable[[str], str]:
     """Turns the text of a page into HTML."""
 
     def show(text: str) -> str:
-        site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nslim = true\n')
+        site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n')
         file = site.write("docs/page.md", text)
         build = Build(site.engine)
         build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None)

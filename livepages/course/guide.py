@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree.ElementTree import Element
 
 from livepages.course.navigation import Course
 from livepages.execution import Failure
@@ -43,6 +44,13 @@ class Guide:
             stash: takes HTML, gives the text that stands for it in Markdown.
         """
         return lines
+
+    def tree(self, root: Element) -> None:
+        """Change a page as an element tree, before its links are resolved."""
+
+    def html(self, html: str) -> str:
+        """Return a page's HTML with what the guide changes."""
+        return html
 
 
 def find_guide(project: Project) -> type[Guide]:

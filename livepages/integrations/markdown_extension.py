@@ -23,10 +23,10 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 
 from livepages import rendering
-from livepages.course import read_course
+from livepages.course import Guide, read_course
 from livepages.execution import Engine, Failure, Run
 from livepages.integrations.build import REPORT, Build, Conversion, Report
-from livepages.rendering import LinkPreviewProcessor, NameLinks, status
+from livepages.rendering import NameLinks, status
 from livepages.source import Block, Inventory, Page, find_project
 
 _report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
@@ -85,7 +85,7 @@ class LivePagesExtension(Extension):
         # After the table of contents (5) has converted the headings, each like a page of its own.
         md.treeprocessors.register(_FullPageMarker(show), "livepages", -10)
         # And before MkDocs resolves links (0).
-        md.treeprocessors.register(LinkPreviewProcessor(md, lambda: show.slim), "livepages-hints", 3)
+        md.treeprocessors.register(_Guided(show), "livepages-guided", 3)
         md.treeprocessors.register(NameLinks(md, lambda: (show.page, show.inventory)), "livepages-names", -20)
         # After stashed HTML is back in place (30).
         md.postprocessors.register(_Check(show), "livepages", 0)
@@ -106,14 +106,14 @@ class _Show(Preprocessor):
         self._conversion = conversion
         self.page: Page | None = None
         self.whole = False
-        self.slim = False
+        self.guide: Guide | None = None
         self.inventory = Inventory()
         self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
         self.page, self.whole = None, False
         build = self._conversion.build if self._conversion else _own_build()
-        self.slim = build.engine.project.slim
+        self.guide = build.guide
         if _inside():
             return lines
         self.inventory = build.inventory
@@ -235,6 +235,18 @@ class _FullPageMarker(Treeprocessor):
         self._show.whole = True
 
 
+class _Guided(Treeprocessor):
+    """Lets the site's guide change the page."""
+
+    def __init__(self, show: _Show) -> None:
+        super().__init__(show.md)
+        self._show = show
+
+    def run(self, root: Element) -> None:
+        if self._show.guide:
+            self._show.guide.tree(root)
+
+
 class _Check(Postprocessor):
     """Sees to it that every block of the page is in what is shown, and that little else is."""
 
@@ -249,4 +261,4 @@ class _Check(Postprocessor):
                 self._show.report(failed)
                 text = rendering.failures_shown(failed) + text
         text = rendering.unmarked(text)
-        return rendering.slim(text) if self._show.slim else text
+        return self._show.guide.html(text) if self._show.guide else text

@@ -101,7 +101,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._kept = Kept(project.cache / "made")
             self._index = Index(self._kept)
             self._background = ServeScheduler(self._build, self._again, log.info) if self._serving else None
-        self._kept.settings = digest([self._settings(config), project.slim])
+        self._kept.settings = digest(self._settings(config))
         self._converted = 0
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
@@ -257,8 +257,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             output = OutputFolder(Path(config.site_dir), project.docs, self._emptied)
             forms = Publication(project, build.guide.course, build.ran, output, self._kept.made)
             self._ahead.begin(forms.pages, forms.forms)
-        env.trim_blocks = env.lstrip_blocks = project.slim  # half of a theme's HTML is blanks between its statements
-        templates = project.cache / ("theme-slim" if project.slim else "theme")
+        templates = (
+            project.cache / f"theme-{env.trim_blocks:d}{env.lstrip_blocks:d}"
+        )  # what is compiled depends on these
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
             templates.mkdir(parents=True, exist_ok=True)
             if os.access(templates, os.W_OK):

@@ -3,12 +3,8 @@
 import html
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-from rcssmin import cssmin
-from rjsmin import jsmin
 
 from livepages.execution import Failure
 from livepages.exporters import OutputFolder, publish
@@ -26,7 +22,7 @@ def finish(
     keep: Callable[..., Any] | None = None,
     emptied: bool = False,
 ) -> list[Failure]:
-    """Write the pages' other forms and the assets; in a slim site, leave out of styles and scripts what is for authors.
+    """Write the pages' other forms and the assets.
 
     Args:
         build: what the site was built from.
@@ -44,23 +40,11 @@ def finish(
     project = build.engine.project
     output = OutputFolder(site, project.docs, emptied)
     copy_assets(output)
-    if project.slim:
-        _minify(project.docs, site)
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
     if output.left:
         say(f"not written, as the site has its own: {', '.join(output.left)}")
     return [Failure(error.page, error.line, 0, error.message) for error in refused]
-
-
-def _minify(docs: Path, site: Path) -> None:
-    for ending, minified in (("css", cssmin), ("js", partial(jsmin, keep_bang_comments=True))):
-        for source in docs.rglob(f"*.{ending}"):
-            file = site / source.relative_to(docs)
-            if file.is_file():  # it is not where the site leaves it out
-                text = minified(file.read_text(encoding="utf-8"))
-                file.unlink()  # a file that is cut and written again goes to the disk at once under ext4
-                file.write_text(text, encoding="utf-8")
 
 
 def finish_zensical(build: Build, site: Path) -> None:

@@ -1,13 +1,12 @@
 """Turns a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
 
 from livepages.rendering import status
-from livepages.rendering.blocks import anchors, failures_shown, missing, page_lines, slim, stamp, unmarked
+from livepages.rendering.blocks import anchors, failures_shown, missing, page_lines, stamp, unmarked
 from livepages.rendering.downloads import RUN, at_end, downloads, restore_downloads
-from livepages.rendering.links import LinkPreviewProcessor, NameLinks
+from livepages.rendering.links import NameLinks
 
 __all__ = [
     "RUN",
-    "LinkPreviewProcessor",
     "NameLinks",
     "anchors",
     "at_end",
@@ -16,7 +15,6 @@ __all__ = [
     "missing",
     "page_lines",
     "restore_downloads",
-    "slim",
     "stamp",
     "status",
     "unmarked",

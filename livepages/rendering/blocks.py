@@ -96,25 +96,6 @@ def unmarked(content: str) -> str:
     return re.sub(r' data-live-block="\d+"', "", content)
 
 
-def slim(content: str) -> str:
-    """A page's HTML without what is most of it: code's marks of names, signs and blanks, which look like text, and the
-    explanations of a word but for the first one in a section."""
-    content = content.replace("<pre><span></span>", "<pre>")
-    content = re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
-    told: set[str] = set()
-
-    def keep(found: re.Match[str]) -> str:
-        if found["word"] is None:
-            told.clear()
-        elif found["means"] in told:
-            return found["word"]
-        else:
-            told.add(found["means"])
-        return found[0]
-
-    return re.sub(r'<h[12]\b|<abbr title="(?P<means>[^"]*)">(?P<word>.*?)</abbr>', keep, content)
-
-
 def _marker(block: Block) -> str:
     return f'data-live-block="{block.index}"'
 

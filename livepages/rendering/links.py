@@ -6,47 +6,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
-from markdown.util import AMP_SUBSTITUTE, HTML_PLACEHOLDER_RE
+from markdown.util import HTML_PLACEHOLDER_RE
 
-from livepages.source import MARKDOWN, Inventory, Page, PageNames, Use
+from livepages.source import Inventory, Page, PageNames, Use
 
 _BLOCK = re.compile(r'(<div class="(?:language-\w+ )?highlight".*?<code>)(.*?)(</code>.*)', re.DOTALL)
 _PIECE = re.compile(r"<(?P<tag>\w+)[^>]*>|</\w+>|&#?\w+;|[^<&]+|&")
 _NOT_IN = ("a", "h1", "h2", "h3", "h4", "h5", "h6", "pre")
-
-
-class LinkPreviewProcessor(Treeprocessor):
-    """Has the theme show something where a reader points only where it helps.
-
-    That is what a link to another page leads to, and a word's explanation, except under a heading that is this word.
-    The theme can do so for all links and titles, but each takes time when a page arrives, which on a phone is long.
-    """
-
-    def __init__(self, md: Markdown, wanted: Callable[[], bool]) -> None:
-        """`wanted` says whether the theme is to do so; it is left alone otherwise."""
-        super().__init__(md)
-        self._wanted = wanted
-
-    def run(self, root: Element) -> None:
-        """Mark links, which must not have been resolved yet, and leave out what needs no hint."""
-        if not self._wanted():
-            return
-        sign = f"{AMP_SUBSTITUTE}para;"  # of a heading's link to itself
-        headings = {"".join(heading.itertext()).removesuffix(sign).casefold() for heading in root.iter("h2")}
-        for word in [*root.iter("abbr")]:
-            if "".join(word.itertext()).casefold() in headings:
-                word.tag, word.attrib = "span", {}
-        for link in root.iter("a"):
-            to = urlsplit(link.get("href", ""))
-            if link.get("class") == "headerlink" and "title" in link.attrib:
-                link.set("aria-label", link.attrib.pop("title"))
-            elif not to.scheme and to.path.endswith(MARKDOWN):
-                link.set("data-preview", "")
 
 
 class NameLinks(Treeprocessor):

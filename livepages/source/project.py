@@ -13,7 +13,6 @@ Settings are in ``pyproject.toml``::
     runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
     guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
     preload = []              # modules that every page finds imported; those it imports first are so anyway
-    slim = false              # whether the whole site goes without what its readers do not miss, not its blocks alone
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
 """
@@ -54,7 +53,6 @@ class Project:
     cache: Path  # for everything that may be deleted at any time
     reference: str = "cpu"
     timeout: float = 60.0
-    slim: bool = False
     guide: str = ""
     preload: tuple[str, ...] = ()
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
@@ -109,7 +107,6 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "reference": ("text", str),
     "timeout": ("a number of seconds above 0", (int, float)),
     "runtime": ("the name of a runtime", str),
-    "slim": ("true or false", bool),
     "guide": ("text", str),
     "preload": ("a list of installed modules", list),
 }
@@ -163,7 +160,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
         if not there and (name in table or name == "docs"):
             meant = closest(paths[name].name, (path.name for path in root.iterdir()))
             raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
-    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "slim", "guide")}
+    rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "guide")}
     rest["preload"] = tuple(table.get("preload", ()))
     options = table.get(runtime.name, {})
     for name, value in options.items():
