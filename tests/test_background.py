@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,10 +220,10 @@ def test_what_pages_are_forked_from_starts_while_they_are_read_if_the_one_edited
     monkeypatch.setattr(engine, "prepare", lambda: order.append("start"))
     read = engine.read
 
-    def noted(paths: Iterable[Path]) -> object:
+    def noted(paths: Iterable[Path], *texts: Any) -> object:
         given = list(paths)
         order.append(" ".join(path.stem for path in given))
-        return read(given)
+        return read(given, *texts)
 
     monkeypatch.setattr(engine, "read", noted)
     for changed in (None, pages[1].path):

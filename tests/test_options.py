@@ -1,12 +1,18 @@
 """The table of fence options: what is made from it, and what each row says of keys and of markdown-exec."""
 
 import inspect
+import json
+import re
 from pathlib import Path
 
 import markdown_exec
 import pytest
 
+from livepages.execution import Outcome, Run, pair_results
+from livepages.exporters.publisher import programs
+from livepages.source.front_matter import KNOWN
 from livepages.source.options import TABLE, Affects, Options, parse_options
+from livepages.worker import find_runtime
 from tests.conftest import Site
 
 README = Path(__file__).parents[1] / "README.md"
@@ -22,6 +28,12 @@ def test_the_readme_lists_every_option() -> None:
     assert table() in README.read_text(encoding="utf-8"), f"README.md wants this table:\n{table()}"
 
 
+def test_the_readme_names_all_front_matter() -> None:
+    about = README.read_text(encoding="utf-8").partition("The front matter configures")[2].partition("\n\n")[0]
+    for name in {*KNOWN, *find_runtime("jax").settings({})}:
+        assert re.search(rf"`{name}\b", about), name
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_an_option_belongs_to_the_key_if_it_changes_what_running_gives(name: str, site: Site) -> None:
     others = {"exec": ' reason="a"', "match": ' raises="KeyError"'}.get(name, "")
@@ -30,6 +42,17 @@ def test_an_option_belongs_to_the_key_if_it_changes_what_running_gives(name: str
     plain, changed = (site.page("a = 1", f"{options}\nb = 1".lstrip()) for options in (others, f"{given}{others}"))
     runs = TABLE[name].affects in (Affects.PROGRAM, Affects.RUN)
     assert (plain.blocks[1].key != changed.blocks[1].key) == runs
+
+
+def test_a_notebook_says_of_a_block_what_changes_more_than_its_looks(site: Site) -> None:
+    page = site.page('volatile="on" timeout="9" isolated="on" title="T"\nx = 1')
+    text = programs(page, Run(pair_results(page, [Outcome()])), site.project, "", str)["notebook"]
+    about = json.loads(text)["cells"][-1]["metadata"]["live"]
+    assert {name: about.get(name) for name in TABLE if name in about} == {
+        "volatile": True,
+        "timeout": 9.0,
+        "isolated": True,
+    }
 
 
 @pytest.mark.parametrize(("former", "name"), [("why", "reason"), ("fresh", "isolated")])

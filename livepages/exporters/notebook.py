@@ -18,6 +18,7 @@ from livepages.exporters.cells import Code, Prose, fenced
 from livepages.exporters.download import Download
 from livepages.records import short_key
 from livepages.rendering import anchors
+from livepages.source import Affects
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
@@ -128,7 +129,7 @@ def _about(result: BlockResult, place: str) -> dict[str, Any]:
         "start": block.start,
         "block": "" if options.source == "none" else place,
         "unknown": outcome.pending or bool(outcome.skipped),
-        **{name: getattr(options, name) for name in ("isolated", "volatile", "tolerance", "raises", "match")},
+        **options.given(Affects.PROGRAM, Affects.RUN, Affects.CHECK),
     }
     return {name: value for name, value in about.items() if value}
 

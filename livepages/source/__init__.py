@@ -5,12 +5,14 @@ Knows nothing of how code runs.
 
 from livepages.source.fences import find_fences, includes
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
+from livepages.source.options import Affects
 from livepages.source.page import Block, Page, PageError, read_page
 from livepages.source.project import MARKDOWN, NoProjectError, Project, ProjectError, find_project
 from livepages.source.suggestions import closest
 
 __all__ = [
     "MARKDOWN",
+    "Affects",
     "Block",
     "Inventory",
     "NoProjectError",

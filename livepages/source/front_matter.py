@@ -50,7 +50,7 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
         LineError: it is not YAML, or holds a value that cannot be used.
     """
     values, where = _values("\n".join(lines[1:-1]))
-    known = {*_FORMS, *runtime.settings({})}
+    known = {*KNOWN, *runtime.settings({})}
 
     def refuse(name: str, wanted: str) -> LineError:
         return LineError(where[name], f"{name}: {values[name]!r} is not {wanted}")
@@ -63,8 +63,8 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
             raise LineError(where[name], f"{name}: is called {_FORMER[name]} now")
         if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own
             raise LineError(where[name], f"{name}: nothing has this name{meant}")
-        if name in _FORMS and not _FORMS[name][1](value):
-            raise refuse(name, _FORMS[name][0])
+        if name in KNOWN and not KNOWN[name][1](value):
+            raise refuse(name, KNOWN[name][0])
     try:
         of_runtime = runtime.settings(values)
     except SettingError as error:
@@ -122,7 +122,7 @@ def _is_number(value: object, least: float, most: float) -> bool:
 
 
 _FORMER = {"alone": "exclusive", "reads": "depends_on"}
-_FORMS: dict[str, tuple[str, Callable[[object], bool]]] = {
+KNOWN: dict[str, tuple[str, Callable[[object], bool]]] = {
     "exclusive": ("true or false", lambda value: isinstance(value, bool)),
     "timeout": ("a number of seconds up to 86400", lambda value: value != 0 and _is_number(value, 0, 86400)),
     "depends_on": ("a list of files and folders of the project", _are_texts),

@@ -154,14 +154,15 @@ class Options:
         "the anchor of the block, for links", "id")
     # fmt: on
 
-    def of(self, *affects: Affects) -> dict[str, Any]:
-        """Return the options that affect one of these, by name."""
-        return {name: getattr(self, name) for name, option in TABLE.items() if option.affects in affects}
+    def given(self, *affects: Affects) -> dict[str, Any]:
+        """Return the options that affect one of these and are not at their defaults, by name."""
+        values = {name: getattr(self, name) for name, option in TABLE.items() if option.affects in affects}
+        return {name: value for name, value in values.items() if value != getattr(Options, name)}
 
     @property
     def key(self) -> str:
         """The options as part of the block's key, as text; empty if none of them changes what running it gives."""
-        given = {name: value for name, value in self.of(Affects.RUN).items() if value != getattr(Options, name)}
+        given = self.given(Affects.RUN)
         return json.dumps(given, sort_keys=True) if given else ""
 
 
