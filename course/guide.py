@@ -204,9 +204,7 @@ def _names(page: Page) -> list[tuple[str, int]]:
     """The names of the pages to read first, each with its line."""
     names = page.meta.get("before", [])
     assert isinstance(names, list)
-    lines = page.source.splitlines()
-    line = next((number for number, text in enumerate(lines, 1) if text.startswith("before:")), 1)
-    return [(name, line) for name in names]
+    return [(name, page.settings.lines["before"]) for name in names]
 
 
 def _link(page: Page, other: Page, line: int = 0) -> str:

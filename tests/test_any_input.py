@@ -189,7 +189,7 @@ def recorded(root: Path) -> tuple[Path, Page, dict[str, str]]:
     page = read("# T\n\n```python\nx = 1\n```\n\n```python raises='KeyError'\n{}['k']\n```\n", root)
     assert page
     raised = Raised("KeyError", ("KeyError",), "'k'", "KeyError: 'k'", 1)
-    outcomes = Outcome(output=(("out", "a\nb\n"),), counts={"trace": 1}), Outcome(raised=raised)
+    outcomes = Outcome(output=(("out", "a\nb\n"),), counts={"traces": 1}), Outcome(raised=raised)
     run = Run(pair_results(page, outcomes), "cpu")
     record(project(root), "cpu", [(page, run)])
     records = root / "records"

@@ -232,8 +232,8 @@ def test_the_packages_to_install_are_those_that_the_page_imports(book: Book) -> 
     (line,) = re.findall("pip install.*", forms["live-page.py"])
     assert re.fullmatch(r"pip install jax==[\d.]+ PyYAML==[\d.]+ markdown==[\d.]+", line, re.IGNORECASE)
     assert f"%{line}" in forms["live-page.ipynb"]
-    with pytest.raises(PageError, match="docs/part/page.md:2: requires"):
-        book.blocks("python\n1", head="---\nrequires: [no-such-thing]\n---\n")
+    with pytest.raises(PageError, match="docs/part/page.md:3: requires"):
+        book.blocks("python\n1", head="---\ntags: [a]\n'requires': [no-such-thing]\n---\n")
 
 
 def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Reader) -> None:

@@ -92,7 +92,7 @@ def test_the_index_has_each_name_once_with_the_section_that_uses_it_first(
 
 def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> None:
     a_course(site)
-    site.write("docs/one/second.md", f"---\ntags: [a]\nbefore: [one/thrid.md]\n---\n\n# The second\n\n{BLOCK}")
+    site.write("docs/one/second.md", f"---\ntags: [a]\n'before': [one/thrid.md]\n---\n\n# The second\n\n{BLOCK}")
     build = Build(site.engine)
     build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
     assert [str(failure) for failure in build.failures] == [

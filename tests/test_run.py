@@ -643,9 +643,9 @@ def test_traces_and_compiles_are_counted_by_block(site: Site) -> None:
     first, again, other = site.outcomes(
         "import jax, numpy as np\nf = jax.jit(lambda x: x * 2)\nf(np.ones(3))", "f(np.zeros(3))", "f(np.ones(4))"
     )
-    assert first.counts == {"trace": 1, "compile": 1}
-    assert again.counts == {"trace": 0, "compile": 0}
-    assert other.counts == {"trace": 1, "compile": 1}
+    assert first.counts == {"traces": 1, "compiles": 1}
+    assert again.counts == {"traces": 0, "compiles": 0}
+    assert other.counts == {"traces": 1, "compiles": 1}
     assert first.seconds > 0
 
 

@@ -7,7 +7,7 @@ from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
 from livepages.execution.engine import Engine, engine_digest
 from livepages.execution.processes import FIXED, WorkerError
-from livepages.execution.results import BlockResult, Failure, Run, count, pair_results
+from livepages.execution.results import BlockResult, Failure, Run, count, counted, pair_results
 from livepages.execution.runner import Runner, turn
 from livepages.execution.truncate import head
 from livepages.worker import ERR, OUT, Outcome, Raised
@@ -26,6 +26,7 @@ __all__ = [
     "Runner",
     "WorkerError",
     "count",
+    "counted",
     "distributions",
     "engine_digest",
     "head",

@@ -1,6 +1,6 @@
 """The results of running a page: each block paired with its outcome, once, for everything that shows or checks it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -142,6 +142,11 @@ def _pair(block: Block, outcome: Outcome, before: Sequence[BlockResult]) -> Bloc
 def count(number: int, what: str) -> str:
     """Say how many things there are: ``1 block``, ``2 blocks``."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def counted(counts: Mapping[str, int]) -> list[str]:
+    """Say what the runtime has counted: ``2 traces``, ``1 compile``."""
+    return [count(number, what.removesuffix("s")) for what, number in counts.items()]
 
 
 def _indent(text: str) -> str:

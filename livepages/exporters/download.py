@@ -103,9 +103,9 @@ class Download:
     def _required(self) -> dict[str, str | None]:
         """What the page says that it needs without importing it itself."""
         names = self.page.meta.get("requires", [])
-        line = next((n for n, text in enumerate(self.page.source.split("\n"), 1) if text.startswith("requires:")), 1)
         assert isinstance(names, list)
         if missing := [name for name in names if not distributions.version(name)]:
+            line = self.page.settings.lines["requires"]
             raise PageError(self.page.name, line, f"requires: {missing[0]} is not installed")
         return dict.fromkeys(names)
 

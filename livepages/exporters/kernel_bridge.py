@@ -196,7 +196,7 @@ class KernelBridge:
                 "code": next((line.strip() for line in asked["code"].splitlines() if line.strip()), ""),
                 "outcome": outcome,
                 "seconds": float(f"{seconds:.2g}"),
-                **{f"{what}s": number for what, number in counts.items()},
+                **counts,
                 "figures": asked["figures"],
                 **{"stdout": _tidy(stdout), "stderr": _tidy(stderr), "error": _tidy(error)},
             }

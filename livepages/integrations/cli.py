@@ -13,7 +13,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from livepages.course import find_guide, read_course
-from livepages.execution import ERR, BlockResult, Engine, Failure, Run, Runner, WorkerError, count, pair_results
+from livepages.execution import (
+    ERR,
+    BlockResult,
+    Engine,
+    Failure,
+    Run,
+    Runner,
+    WorkerError,
+    count,
+    counted,
+    pair_results,
+)
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
@@ -338,4 +349,4 @@ def _cost(result: BlockResult) -> str:
     outcome = result.outcome
     if outcome.skipped:
         return f"not run: {outcome.skipped}"
-    return ", ".join([f"{outcome.seconds:.2f} s", *(count(number, what) for what, number in outcome.counts.items())])
+    return ", ".join([f"{outcome.seconds:.2f} s", *counted(outcome.counts)])

@@ -77,7 +77,7 @@ class Entry:
     code: str  # its first line, for people who read the file
     outcome: str  # RAN, RAISED (as it must), FAILED or NOT_RUN
     seconds: float = 0.0
-    counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself, in the plural
+    counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself
     figures: int = 0
     shown: str = ""  # what its last expression shows, as text
     stdout: str = ""
@@ -436,7 +436,6 @@ def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping:
 
 def _drop_defaults(entry: Entry) -> dict[str, Any]:
     """An entry without what is empty."""
-    entry = replace(entry, counts={f"{what}s": number for what, number in entry.counts.items()})
     return {
         name: value for name, value in _flatten(entry, "counts").items() if value not in ("", 0) or name == "seconds"
     }
@@ -450,8 +449,7 @@ def _read_host(file: Path, _mtime: int) -> Host:
 def _entry(data: object) -> Entry:
     if not isinstance(data, Mapping):
         raise RecordError(1, f"{data!r} is not a mapping")
-    found = make(Entry, _unflatten(Entry, {"code": "", **data}, "counts", int))
-    return replace(found, counts={what.removesuffix("s"): number for what, number in found.counts.items()})
+    return make(Entry, _unflatten(Entry, {"code": "", **data}, "counts", int))
 
 
 @cache

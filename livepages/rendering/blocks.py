@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, count
+from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, counted
 from livepages.records import Entry, RecordedOutcome, differ, entry, same_kind
 from livepages.rendering.mime import PRE, folded, render
 from livepages.source import Block, Page
@@ -194,7 +194,7 @@ def _time(seconds: float) -> str:
 
 
 def _counts(ran: Outcome | Entry) -> str:
-    return "".join(f", {count(number, what)}" for what, number in ran.counts.items())
+    return "".join(f", {what}" for what in counted(ran.counts))
 
 
 def _label(seen: RecordedOutcome) -> str:

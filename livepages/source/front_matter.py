@@ -21,7 +21,12 @@ class Settings:
     depends_on: tuple[str, ...] = ()  # files and folders of the project that programs read which the page starts
     runtime: Mapping[str, object] = field(default_factory=dict)  # as `Runtime.settings` has them
     settings_summary: str = ""  # on them, in words
-    line: int = 1  # of the page, on which the first of them is
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)  # of the page, by what is named on each
+
+    @property
+    def line(self) -> int:
+        """The line of the page on which the first setting of the runtime is."""
+        return min((self.lines[name] for name in self.runtime if name in self.lines), default=1)
 
     @property
     def needs(self) -> str:
@@ -72,8 +77,7 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
     given: dict[str, Any] = values
     timeout, exclusive = given.get("timeout", 0.0), given.get("exclusive", False)
     depends_on = tuple(given.get("depends_on", ()))
-    line = min((where[name] for name in of_runtime if name in where), default=1)
-    return Settings(timeout, exclusive, depends_on, of_runtime, runtime.settings_summary(of_runtime), line), values
+    return Settings(timeout, exclusive, depends_on, of_runtime, runtime.settings_summary(of_runtime), where), values
 
 
 @cache

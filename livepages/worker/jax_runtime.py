@@ -152,7 +152,7 @@ class JaxRuntime(Runtime):
 
     def counts(self) -> dict[str, int]:
         """How many functions this process has traced and compiled so far, by JAX's own monitoring."""
-        return {"trace": self._counts[_TRACE], "compile": self._counts[_COMPILE]}
+        return {"traces": self._counts[_TRACE], "compiles": self._counts[_COMPILE]}
 
     def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str, root: str) -> None:
         """As `Runtime.configure`; `cache` keeps compiled programs."""

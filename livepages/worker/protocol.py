@@ -46,7 +46,7 @@ class Outcome:
     line: int = 0  # of the page's front matter, if what is wrong is wrong there and not in the block
     pending: bool = False  # nothing is known of it yet
     seconds: float = 0.0
-    counts: Mapping[str, int] = field(default_factory=dict)  # what the runtime counts, by what one of it is called
+    counts: Mapping[str, int] = field(default_factory=dict)  # what the runtime counts, by its name in the plural
 
     @property
     def stdout(self) -> str:

@@ -149,7 +149,7 @@ class Runtime:
         """Wait for output that is still under way."""
 
     def counts(self) -> dict[str, int]:
-        """What is counted for each block, by what one of it is called."""
+        """What is counted for each block, by its name in the plural, as ``traces``."""
         return {}
 
     def backend_initialized(self) -> bool:
