@@ -5,8 +5,7 @@ import pytest
 
 from livepages import rendering
 from livepages.execution import Outcome, Raised, Run, pair_results
-from livepages.execution.limits import truncated
-from livepages.execution.truncate import FIGURE, LINE, MESSAGE, OUTPUT, TRACEBACK, head, head_tail
+from livepages.execution.truncate import FIGURE, LINE, MESSAGE, OUTPUT, TRACEBACK, head, head_tail, truncated
 from livepages.exporters.cells import pieces
 from livepages.exporters.markdown import plain
 from livepages.exporters.publisher import programs

@@ -9,7 +9,6 @@ from livepages.execution.engine import Engine, engine_digest
 from livepages.execution.processes import FIXED, WorkerError
 from livepages.execution.results import BlockResult, Failure, Run, count, counted, pair_results
 from livepages.execution.runner import Runner, turn
-from livepages.execution.truncate import head
 from livepages.worker import ERR, OUT, Outcome, Raised
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "counted",
     "distributions",
     "engine_digest",
-    "head",
     "pair_results",
     "turn",
 ]

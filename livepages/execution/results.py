@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from livepages.execution.limits import truncated
-from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail
+from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail, truncated
 from livepages.source import Block, Page
 from livepages.worker import Outcome, check_outcome, stopped_after
 

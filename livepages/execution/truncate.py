@@ -1,4 +1,16 @@
-"""How much of a text is shown and kept; of a longer one a part, with a note of how much is left out."""
+"""How much of an outcome is shown and kept; of a longer text a part, with a note of how much is left out.
+
+All that shows or keeps an outcome does so through `truncated`, so that a page, its notebook and its record say the
+same. Whether a block did what its page says is judged by its whole output. The source of this module goes to readers'
+kernels, too (`livepages.exporters.kernel_program`).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a kernel does without
+    from livepages.worker import Outcome
 
 # In characters.
 LINE = 2_000
@@ -8,8 +20,51 @@ TRACEBACK = 10_000
 FIGURE = 1_000_000
 
 
+def truncated(outcome: "Outcome") -> "Outcome":
+    """Return the outcome with notes in place of output, lines, messages, tracebacks and figures that are too long."""
+    raised = outcome.raised and replace(
+        outcome.raised,
+        message=head(outcome.raised.message, MESSAGE),
+        traceback=head_tail(outcome.raised.traceback, TRACEBACK),
+    )
+    return replace(
+        outcome,
+        output=truncated_output(outcome.output),
+        raised=raised,
+        displays=tuple(map(_display, outcome.displays)),
+        figures=tuple(map(_figure, outcome.figures)),
+    )
+
+
+def truncated_output(output: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return what was written to streams, in order, as far as it is shown."""
+    output = list(output)
+    rest, length = OUTPUT, sum(len(text) for _, text in output)
+    kept: list[tuple[str, str]] = []
+    for stream, text in output:
+        if len(text) > rest:
+            return *kept, (stream, head(text, rest, length))
+        kept.append((stream, head(text, rest)))
+        rest, length = rest - len(text), length - len(text)
+    return tuple(kept)
+
+
+def _display(bundle: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what is shown without the representations that are too long; text is always among them."""
+    short = {mime: data for mime, data in bundle.items() if len(data) <= FIGURE}
+    return {**short, "text/plain": head(bundle["text/plain"], OUTPUT)}
+
+
+def _figure(svg: str) -> str:
+    if len(svg) <= FIGURE:
+        return svg
+    note = f"This figure is left out: its {len(svg):,} characters would take too long to load."
+    style = 'style="fill: var(--live-figure-text, currentColor)"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 32"><text y="20" {style}>{note}</text></svg>'
+
+
 def head(text: str, limit: int, length: int = 0) -> str:
-    """The beginning of a text and of each of its lines; the whole text if it is short enough.
+    """Return the beginning of a text and of each of its lines; the whole text if it is short enough.
 
     Args:
         text: the text.
@@ -22,7 +77,7 @@ def head(text: str, limit: int, length: int = 0) -> str:
 
 
 def head_tail(text: str, limit: int) -> str:
-    """The beginning and the end of a text, with a note between them; the whole text if it is short enough."""
+    """Return the beginning and the end of a text, with a note between them; the whole text if it is short enough."""
     if len(text) <= limit:
         return head(text, limit)
     half = limit // 2

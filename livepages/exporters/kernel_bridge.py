@@ -1,9 +1,7 @@
 """What a reader's kernel runs beside the cells of a page, to say of each what the page's own process says of a block.
 
-The source of this module goes to the kernel with that of the runtime and of the comparison, as
-`livepages.exporters.kernel_program` says.
-It imports nothing of the engine, and is given what it needs. What it says is JSON, as `repr`: the reply to an
-expression holds no more.
+The source of this module goes to the kernel with that of the modules that it imports from the engine, as
+`livepages.exporters.kernel_program` says. What it says is JSON, as `repr`: the reply to an expression holds no more.
 """
 
 import ast
@@ -15,16 +13,19 @@ import io
 import json
 import linecache
 import os
-import platform
 import re
 import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping
+from contextlib import ExitStack
 from types import ModuleType, SimpleNamespace
 from typing import Any
+
+from livepages.execution.truncate import MESSAGE, head, truncated_output
+from livepages.records.differences import differ
+from livepages.worker.text import escaped, mask_addresses, message_of, overwritten, stripped
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
 # What a kernel says in another way than the page's process: where a syntax error is, colors, and the line of a program
@@ -48,14 +49,12 @@ class RawRepr(str):
 class KernelBridge:
     """Follows the cells of one page; made once, before the first of them."""
 
-    def __init__(self, shell: Any, runtime: Any, differ: Callable[..., Any], sizes: Any, commit: str) -> None:
+    def __init__(self, shell: Any, runtime: Any, commit: str) -> None:
         """Begin to follow.
 
         Args:
             shell: IPython's.
             runtime: whose programs pages are.
-            differ: how the outputs of two runs differ (`livepages.records.differ`).
-            sizes: how much of a text is kept (`livepages.execution.truncate`).
             commit: that the site was built from.
         """
         for name, value in runtime.process_environment.items():
@@ -72,7 +71,7 @@ class KernelBridge:
         runtime.preload()
         vars(builtins)["get_ipython"] = found
         shell.config.InlineBackend.figure_formats = {"svg"}
-        self._shell, self._runtime, self._differ, self._sizes, self._commit = shell, runtime, differ, sizes, commit
+        self._shell, self._runtime, self._commit = shell, runtime, commit
         self._own = {*shell.user_ns}  # names that are no page's
         self._shared = shell.user_module, shell.user_ns
         self._settings = ExitStack()
@@ -126,7 +125,7 @@ class KernelBridge:
             self._last |= {
                 "raised": self._runtime.public_name(kind.__module__, kind.__qualname__),
                 "names": names,
-                "message": _escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", self._in_script(_message(error)))),
+                "message": mask_addresses(self._in_script(message_of(error))),
             }
 
     def prepared(self) -> None:
@@ -167,8 +166,9 @@ class KernelBridge:
         asked = json.loads(given)
         cell, published = asked["cell"], asked["published"]
         raised, message = self._last.get("raised", ""), self._last.get("message", "")
-        stdout, stderr = self._shortened(*(_shown(self._in_script(asked[name])) for name in ("stdout", "stderr")))
-        error = f"{raised}: {self._sizes.head(message, self._sizes.MESSAGE)}" if raised else ""
+        streams = truncated_output((name, _shown(self._in_script(asked[name]))) for name in ("stdout", "stderr"))
+        stdout, stderr = (dict(streams).get(name, "") for name in ("stdout", "stderr"))
+        error = f"{raised}: {head(message, MESSAGE)}" if raised else ""
         skipped = stdout.startswith(NOT_RUN)
         must, match = cell.get("raises", ""), cell.get("match", "")
         meant = must in self._last["names"] and bool(re.search(match, message)) if raised else not must
@@ -188,7 +188,7 @@ class KernelBridge:
         known = not skipped and not cell.get("unknown")
         patterns = (*self._runtime.noise_patterns, *KERNELS)
         options = cell.get("tolerance", 0.0), cell.get("volatile", False), patterns
-        difference = self._differ(before, here, *options) if known else None
+        difference = differ(before, here, *options) if known else None
         seconds, counts = self._last["seconds"], self._last["counts"]
         if asked["whole"] and cell.get("key"):
             entry = {
@@ -198,7 +198,7 @@ class KernelBridge:
                 "seconds": float(f"{seconds:.2g}"),
                 **counts,
                 "figures": asked["figures"],
-                **{"stdout": _tidy(stdout), "stderr": _tidy(stderr), "error": _tidy(error)},
+                **{"stdout": stripped(stdout), "stderr": stripped(stderr), "error": stripped(error)},
             }
             lean = {name: value for name, value in entry.items() if value not in ("", 0) or name == "seconds"}
             self._entries[cell["key"]] = lean
@@ -214,13 +214,6 @@ class KernelBridge:
         }
         return RawRepr(json.dumps(answer))
 
-    def _shortened(self, stdout: str, stderr: str) -> tuple[str, str]:
-        """What is kept of an output, as of that of the page's own process."""
-        head, limit = self._sizes.head, self._sizes.OUTPUT
-        if len(stdout) > limit:
-            return head(stdout, limit, len(stdout) + len(stderr)), ""
-        return head(stdout, limit), head(stderr, limit - len(stdout))
-
     def record(self, given: str) -> RawRepr:
         """What this host saw of the page, as a zip archive of ``records/``, in Base64; JSON of its ``name`` and it.
 
@@ -228,18 +221,11 @@ class KernelBridge:
             given: JSON: the ``page``, the ``files`` that it rests on, the ``keys`` of its blocks and their ``code``.
         """
         asked = json.loads(given)
-        about = self._runtime.describe()
-        versions = self._runtime.versions()
+        about = self._runtime.host()
         name = re.sub(r"[^a-z0-9.]+", "-", f"{about['device']} {self._runtime.release}".lower()).strip("-")
         host = {
-            "device": about["device"],
-            "count": about["count"],
-            "processor": f"{os.cpu_count()} × {_processor()}",
-            "driver": about["driver"],
-            "system": f"{platform.system()} {platform.machine()}",
-            "instruction_set": self._runtime.instruction_set(),
-            "python": platform.python_version(),
-            **versions,
+            **about,
+            **self._runtime.versions(),
             "distributions": _imported(asked["code"]),
             "environment": {
                 name: value
@@ -271,34 +257,9 @@ def _told(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> A
     return SimpleNamespace(outcome=outcome, figures=figures, error=error, text=text)
 
 
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
-        return f"<its message raised {type(another).__name__}>"
-
-
 def _shown(text: str) -> str:
-    """Text as a terminal shows it, and what no page can show as in a string."""
-    text = re.sub(r"\x1b\[[\d;]*m", "", text)
-    text = "\n".join(line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n"))
-    return _escaped(text)
-
-
-def _escaped(text: str) -> str:
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
-
-
-def _tidy(text: str) -> str:
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
-
-
-def _processor() -> str:
-    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8") as file:
-        if model := re.search(r"model name\s*: (.*)", file.read()):
-            return model[1].strip()
-    return platform.processor() or platform.machine()
+    """Return text as a terminal shows it, without colors, and what no page can show as in a string."""
+    return escaped(overwritten(re.sub(r"\x1b\[[\d;]*m", "", text)))
 
 
 def _imported(code: list[str]) -> dict[str, str]:

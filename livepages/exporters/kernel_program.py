@@ -6,12 +6,11 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from livepages import records
-from livepages.execution import head
 from livepages.exporters import kernel_bridge
 from livepages.worker import Runtime
 
 NAME = "live-kernel.py"  # below the site's root
+SHARED = "records.differences", "execution.truncate", "worker.text"  # what `kernel_bridge` imports
 PACKAGE = "_live_"  # what the names of the modules begin with there, where an engine may be installed as well
 
 _LOADER = '''"""What a page of this site runs in a reader's kernel, besides the code that it shows."""
@@ -36,17 +35,15 @@ def kernel_program(runtime: Runtime, commit: str) -> str:
         commit: that the site is built from; empty where nobody knows.
     """
     kinds = [kind for kind in reversed(type(runtime).__mro__) if issubclass(kind, Runtime)]
-    comparison = sys.modules[records.differ.__module__]
-    sizes = sys.modules[head.__module__]
-    modules = [*(sys.modules[kind.__module__] for kind in kinds), comparison, sizes, kernel_bridge]
-    *_, own, differences, lengths, beside = map(_own_name, modules)
+    runtimes = [sys.modules[kind.__module__] for kind in kinds]
+    modules = [*runtimes, *(sys.modules[f"livepages.{name}"] for name in SHARED), kernel_bridge]
+    own, bridge = _own_name(runtimes[-1]), _own_name(kernel_bridge)
     texts = (f"_module({_own_name(module)!r}, {_renamed(module)!r})\n" for module in modules)
     return (
         _LOADER
         + "\n".join(texts)
-        + f"\nsys.modules[{beside!r}].page = sys.modules[{beside!r}].KernelBridge(\n"
-        + f"    get_ipython(), sys.modules[{own!r}].{type(runtime).__name__}(),\n"
-        + f"    sys.modules[{differences!r}].differ, sys.modules[{lengths!r}], {commit!r},\n)\n"
+        + f"\nsys.modules[{bridge!r}].page = sys.modules[{bridge!r}].KernelBridge(\n"
+        + f"    get_ipython(), sys.modules[{own!r}].{type(runtime).__name__}(), {commit!r}\n)\n"
     )
 
 

@@ -5,11 +5,9 @@ A block is known by its key, which covers the code of its page up to it; the fil
 are named with their content. Where either differs from what is there now, the record says nothing about the block.
 """
 
-import contextlib
 import datetime
 import hashlib
 import os
-import platform
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -24,7 +22,7 @@ from livepages.execution import ERR, OUT, BlockResult, Failure, Run, distributio
 from livepages.records.differences import differ
 from livepages.records.files import RecordError, load, make, read, write
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
-from livepages.worker import Runtime, content
+from livepages.worker import Runtime, content, stripped
 
 RAN, RAISED, FAILED, NOT_RUN = "ran", "raised", "failed", "not run"
 DIGITS = 16  # of a hash: enough to tell a site's blocks apart, and lines stay short
@@ -252,10 +250,10 @@ def entry(result: BlockResult) -> Entry:
         seconds=float(f"{outcome.seconds:.2g}"),
         counts=outcome.counts,
         figures=len(outcome.figures),
-        shown=_tidy("\n".join(bundle["text/plain"] for bundle in outcome.displays)),
-        stdout=_tidy(said[OUT]),
-        stderr=_tidy(said[ERR]),
-        error=_tidy(error),
+        shown=stripped("\n".join(bundle["text/plain"] for bundle in outcome.displays)),
+        stdout=stripped(said[OUT]),
+        stderr=stripped(said[ERR]),
+        error=stripped(error),
     )
 
 
@@ -346,24 +344,13 @@ def _entry_to_keep(record: PageRecord, result: BlockResult, runtime: Runtime) ->
 def _this_host(project: Project, name: str, modules: Iterable[str]) -> Host:
     runtime = project.runtime
     here = {
-        **runtime.describe(),
-        "processor": f"{os.cpu_count()} × {_processor()}",
-        "system": f"{platform.system()} {platform.machine()}",
-        "instruction_set": runtime.instruction_set(),
-        "python": platform.python_version(),
+        **runtime.host(),
         "versions": runtime.versions(),
         "environment": runtime.variables(),
     }
     versions = {package: number for package, number in distributions.versions(modules).items() if number}
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Host(name=name, distributions=versions, commit=history.commit(project), day=day, **here)
-
-
-def _processor() -> str:
-    with contextlib.suppress(OSError):
-        if model := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8")):
-            return model[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -377,12 +364,6 @@ def _short(key: str) -> str:
 def _content(file: Path) -> str | None:
     full = content(file)
     return full and _short(full)
-
-
-def _tidy(text: str) -> str:
-    """Text without what UTF-8 cannot hold, and without blanks at the ends of lines, which YAML would have to quote."""
-    text = text.encode("utf-8", "backslashreplace").decode()
-    return "\n".join(line.rstrip() for line in text.rstrip().split("\n"))
 
 
 # --- files -------------------------------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ from livepages.worker.runtime import (
     is_device,
     runtimes,
 )
+from livepages.worker.text import stripped
 from livepages.worker.timer import LoadAdjustedTimer
 
 __all__ = [
@@ -85,4 +86,5 @@ __all__ = [
     "probe",
     "runtimes",
     "stopped_after",
+    "stripped",
 ]

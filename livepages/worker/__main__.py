@@ -12,7 +12,6 @@ import contextlib
 import gc
 import linecache
 import os
-import re
 import sys
 import threading
 import time
@@ -23,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from livepages.worker import figures
-from livepages.worker.capture import Capture, escaped
+from livepages.worker.capture import Capture
 from livepages.worker.check import check_outcome
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.displays import DisplayHook, compile_block
@@ -52,6 +51,7 @@ from livepages.worker.protocol import (
 from livepages.worker.runtime import Runtime, find_runtime
 from livepages.worker.scrub import scrub_paths
 from livepages.worker.templates import set_up
+from livepages.worker.text import mask_addresses, message_of
 from livepages.worker.timer import LoadAdjustedTimer
 from livepages.worker.tracebacks import hide_frames
 
@@ -137,8 +137,8 @@ class Program:
         return Raised(
             type=self._runtime.public_name(kind.__module__, kind.__qualname__),
             bases=tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")),
-            message=_mask_addresses(_message(error)),
-            traceback=_mask_addresses(text),
+            message=mask_addresses(message_of(error)),
+            traceback=mask_addresses(text),
             line=lines[-1] if lines else None,
             name=getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
         )
@@ -186,18 +186,6 @@ def _futures_first(code: str) -> str:
     lines = ["" if number in cut else line for number, line in enumerate(code.split("\n"), 1)]
     names = sorted({alias.name for node in found for alias in node.names})
     return "\n".join([f"from __future__ import {', '.join(names)}" if names else "", *lines])
-
-
-def _mask_addresses(text: str) -> str:
-    """Text without where objects lie in memory, which differs from run to run, and without control characters."""
-    return escaped(re.sub(r"\b0x[0-9a-f]{6,}\b", "0x…", text))
-
-
-def _message(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as another:  # noqa: BLE001  (a class of the page's own may do anything here)
-        return f"<its message raised {type(another).__name__}>"
 
 
 # --- one page ----------------------------------------------------------------------------------------------------
@@ -360,7 +348,7 @@ def _skip_outcome(block: BlockSpec, runtime: Runtime) -> Outcome | None:
     try:
         why = skipped(block.marks, block.importorskip) or (block.needs and runtime.lacks(block.needs))
     except BaseException as error:  # noqa: BLE001  (a mark may do anything)
-        return Outcome(fault=f"what is written above it raised {type(error).__name__}: {_message(error)}")
+        return Outcome(fault=f"what is written above it raised {type(error).__name__}: {message_of(error)}")
     return Outcome(skipped=why) if why else None
 
 

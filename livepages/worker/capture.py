@@ -3,7 +3,6 @@
 import ctypes
 import io
 import os
-import re
 import secrets
 import sys
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from livepages.worker.protocol import ERR, OUT
+from livepages.worker.text import escaped, overwritten
 from livepages.worker.tracebacks import ENGINE_FRAMES
 
 OUTPUT_LIMIT = 1_000_000  # bytes a block may write
@@ -147,11 +147,6 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def escaped(text: str) -> str:
-    """Text in which control characters, which no page can show, are written as in a string."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
-
-
 def _split(data: bytes) -> tuple[tuple[str, str], ...]:
     """Marked bytes as (stream, text) pairs, neighbors of one stream joined; a line ends up as a terminal shows it."""
     pairs: list[list[str]] = []
@@ -159,11 +154,9 @@ def _split(data: bytes) -> tuple[tuple[str, str], ...]:
         inside, mark, outside = part.partition(b"\x1e-" + _Stderr.mark)
         pieces = [(OUT, part)] if number == 0 or not mark else [(ERR, inside), (OUT, outside)]
         for stream, piece in pieces:
-            text = piece.decode("utf-8", errors="backslashreplace").replace("\r\n", "\n")
+            text = piece.decode("utf-8", errors="backslashreplace")
             if text and pairs and pairs[-1][0] == stream:
                 pairs[-1][1] += text
             elif text:
                 pairs.append([stream, text])
-    return tuple(
-        (stream, escaped("\n".join(line.rpartition("\r")[2] for line in text.split("\n")))) for stream, text in pairs
-    )
+    return tuple((stream, escaped(overwritten(text))) for stream, text in pairs)

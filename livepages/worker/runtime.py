@@ -102,6 +102,19 @@ class Runtime:
         """
         return {"device": platform.machine(), "count": 1, "driver": ""}
 
+    def host(self) -> dict[str, Any]:
+        """What a record says of this host, but for what is installed there."""
+        devices = self.describe()
+        return {
+            "device": devices["device"],
+            "count": devices["count"],
+            "processor": f"{os.cpu_count()} × {_processor()}",
+            "driver": devices["driver"],
+            "system": f"{platform.system()} {platform.machine()}",
+            "instruction_set": self.instruction_set(),
+            "python": platform.python_version(),
+        }
+
     def settings(self, given: Mapping[str, object]) -> dict[str, object]:
         """What the front matter of a page sets of the runtime, with defaults, in a fixed order.
 
@@ -173,6 +186,13 @@ _PYTHON = f"Python {platform.python_version()}"
 # What says where modules are. Of all that Python and the C library read, this alone pages find as it is set.
 MODULE_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONNOUSERSITE", "PYTHONUSERBASE")
 _DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
+
+
+def _processor() -> str:
+    with contextlib.suppress(OSError):
+        if model := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8")):
+            return model[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def _variables(beginnings: tuple[str, ...]) -> dict[str, str]:

@@ -38,7 +38,7 @@ def hide_frames(runs: CodeType) -> None:
     def formatwarning(
         message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
-        if filename in (runs.co_filename, *OUTSIDE):  # a stacklevel that leads out of the script
+        if filename in OUTSIDE or filename.startswith(f"{ENGINE}/"):  # a stacklevel that leads out of the script
             filename, lineno, line = "sys", 1, ""
         return formatted(message, category, filename, lineno, line)
 
