@@ -153,3 +153,16 @@ def test_check_names_a_page_to_read_first_that_is_none(capsys: pytest.CaptureFix
     page.write_text("---\nbefore: [pages.md]\n---\n\n# T\n")
     status, said = command(capsys, "check")
     assert status == 1 and "docs/page.md:2: before: pages.md is not a page of docs; did you mean 'page.md'?" in said
+
+
+def test_a_new_page_passes_and_none_is_overwritten(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    new = page.parent / "basics" / "my-page.md"
+    status, said = command(capsys, "new", str(new))
+    assert status == 0 and "docs/basics/my-page.md is written" in said and "- basics/my-page.md" in said
+    assert "\n# My page\n" in new.read_text()
+    status, said = command(capsys, "run", str(new), "-v")
+    assert status == 0 and "\n2\n" in said
+    status, said = command(capsys, "new", str(new))
+    assert status == 2 and "there is such a page already" in said
+    status, said = command(capsys, "new", "elsewhere.txt")
+    assert status == 2 and "name a Markdown file in" in said

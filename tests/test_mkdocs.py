@@ -238,6 +238,29 @@ def test_failures_are_named_with_page_and_line_and_end_the_build(
     assert pages(book) == before
 
 
+def test_a_renamed_page_is_found_at_its_old_address(book: Book) -> None:
+    book.write("docs/two.md", "---\nredirect_from: [old/deep.md, was.md]\n---\n\n# Two & three\n")
+    build(book)
+    for name, address in (("old/deep/index.html", "../../two/"), ("was/index.html", "../two/")):
+        old = pages(book)[name]
+        assert f'content="0; url={address}"' in old and "Two &amp; three" in old
+    book.write("docs/two.md", "---\nredirect_from: [index.md]\n---\n\n# Two\n")
+    done = mkdocs(book, "build")
+    assert done.returncode == 1
+    assert "docs/two.md:1: redirect_from: docs/index.md is already at the address of index.md" in done.stderr
+
+
+def test_a_figure_without_words_is_shown_with_what_it_needs(book: Book) -> None:
+    book.write("docs/two.md", "# Two\n\n```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n```\n")
+    served = Served(book)
+    try:
+        shown = served.wait("/two/", "a figure needs alt")
+        assert "<svg" in shown.partition("a figure needs alt")[2]
+    finally:
+        served.end()
+    assert mkdocs(book, "build", "--strict").returncode == 1
+
+
 def test_names_and_settings_do_not_leak_from_page_to_page(book: Book) -> None:
     book.on_jax()
     book.write("docs/a.md", "# A\n\n```python\nimport jax\njax.config.update('jax_enable_x64', True)\nleak = 1\n```\n")
@@ -384,6 +407,9 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served:
     broken = served.wait("/two/", "docs/two.md:6")
     assert "NameError" in broken and "Nothing here." in broken
     served.says("docs/two.md:6: block of line 5: raised NameError", 1)
+
+    book.write("docs/index.md", "# One\n\nMore.\n\n```python\nprint('one', 1 + 2)\n```\n")
+    served.says("docs/two.md:6: block of line 5: raised NameError", 2)  # it still stands
 
     book.write("docs/two.md", '# Two\n\n```python colour="red"\nx = 2\n```\n')
     served.wait("/two/", "docs/two.md:3")

@@ -186,6 +186,17 @@ def test_all_faults_of_a_page_are_told_at_once_in_order() -> None:
     assert str(error.value) == str(error.value.faults[0])
 
 
+@pytest.mark.parametrize("language", ["pyhton", "pythn", "Pytohn", "pythonn"])
+def test_a_language_that_is_nearly_python_is_pointed_at(language: str) -> None:
+    with pytest.raises(PageError, match=rf":3: a {language.lower()} fence is not run; did you mean ```python"):
+        page(f"# T\n\n```{language}\nx = 1\n```\n")
+
+
+@pytest.mark.parametrize("language", ["cython", "text", "pytb", "php"])
+def test_other_languages_are_left_alone(language: str) -> None:
+    assert not page(f"# T\n\n```{language}\nx = 1\n```\n").blocks
+
+
 def test_a_page_that_is_not_utf8_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_bytes(b"one\ntwo\nth\xffree\n")

@@ -63,6 +63,10 @@ def main(arguments: list[str] | None = None) -> None:
     run.add_argument("--shard", type=shard, metavar="INDEX/COUNT", help="run only this part of the pages, as 2/8")
     run.set_defaults(act=_run)
 
+    new = commands.add_parser("new", help="write a page to begin with, and say what else it needs")
+    new.add_argument("page", type=Path, metavar="PAGE", help="the Markdown file, as docs/basics/my-page.md")
+    new.set_defaults(act=_new)
+
     check = commands.add_parser(
         "check",
         help="read every page and run nothing; list what cannot be read, what is not run, and what is not recorded",
@@ -149,6 +153,38 @@ def _run(options: argparse.Namespace, project: Project) -> int:
             print(line)
     print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
     return _tell(failed)
+
+
+_PAGE = """\
+---
+description: "What a reader gets from this page, in one sentence."
+---
+
+# {title}
+
+The problem, and what you will be able to do about it, in a sentence or two.
+
+```python
+print(1 + 1)
+```
+"""
+
+
+def _new(options: argparse.Namespace, project: Project) -> int:
+    file = project.own(options.page)
+    if file.suffix != ".md" or not file.is_relative_to(project.docs):
+        raise ProjectError(f"{options.page}: name a Markdown file in {project.docs}, as {project.docs}/my-page.md")
+    title = file.stem.replace("-", " ").replace("_", " ").capitalize()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(_PAGE.format(title=title))
+    except FileExistsError:
+        raise ProjectError(f"{options.page}: there is such a page already") from None
+    name = file.relative_to(project.docs).as_posix()
+    print(f"{project.name(file)} is written. Add it to nav in the site's configuration: - {name}")
+    print(f"To run it: livepages run {options.page} -v")
+    return 0
 
 
 def _named(files: list[Path], project: Project) -> list[Path]:

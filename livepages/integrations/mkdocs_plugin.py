@@ -66,6 +66,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._told: list[Failure] = []
         self._said: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
+        self._by_itself = False  # whether the next build is one that nobody's save began
         self._kept = Kept(Path())
         self._index = Index(self._kept)
         self._content: str | None = None
@@ -152,6 +153,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     ) -> None:
         """Bring all pages up to date: those of the configuration, or those of the files and the navigation."""
         build = self._current()
+        if not self._by_itself:  # what still fails is said again after each save
+            self._told = []
+        self._by_itself = False
         progress = Progress(log.info)
 
         def started(pages: list[Page]) -> None:
@@ -310,6 +314,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def _again(self) -> None:
         """Let MkDocs build again, as if each folder that it watches had changed."""
+        self._by_itself = True
         if self._server is None:
             self._missed = True
             return

@@ -11,6 +11,7 @@ from livepages.exporters import OutputFolder, publish
 from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
+from livepages.integrations.redirects import write_redirects
 from livepages.rendering import restore_downloads
 from livepages.source import ProjectError
 
@@ -22,7 +23,7 @@ def finish(
     keep: Callable[..., Any] | None = None,
     emptied: bool = False,
 ) -> list[Failure]:
-    """Write the pages' other forms and the assets.
+    """Write the pages' other forms, redirects and the assets.
 
     Args:
         build: what the site was built from.
@@ -32,7 +33,7 @@ def finish(
         emptied: whether the folder was empty before the site was built.
 
     Returns:
-        a failure for each page whose forms could not be written.
+        a failure for each page whose forms or redirects could not be written.
 
     Raises:
         ProjectError: the HTML of a page is not in the site.
@@ -42,6 +43,7 @@ def finish(
     copy_assets(output)
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
+    refused += write_redirects([page for page, _ in build.ran], build.guide.course, output)
     if output.left:
         say(f"not written, as the site has its own: {', '.join(output.left)}")
     return [Failure(error.page, error.line, 0, error.message) for error in refused]

@@ -136,7 +136,8 @@ def _result(result: BlockResult, context: _Context) -> str:
     if not block.runs:
         return _not_run(block, outcome.skipped, never=" live-off")
     if result.failure:
-        return f'<div class="live-result" {_marker(block)}>{_failure(result.failure)}</div>'
+        drawn = "".join(_figures(block, shown))  # whose author may have yet to describe it
+        return f'<div class="live-result" {_marker(block)}>{_failure(result.failure)}{drawn}</div>'
     if outcome.pending:
         return _pending(block, _nearest(context))
     if result.stopped_by:
@@ -151,13 +152,17 @@ def _result(result: BlockResult, context: _Context) -> str:
     if shown.raised:
         parts.append(_raised(shown.raised))
     parts += [render(bundle, block) for bundle in shown.displays]
-    parts += [render({"image/svg+xml": svg}, block, number) for number, svg in enumerate(shown.figures)]
+    parts += _figures(block, shown)
     content = "".join(parts)
     volatile = " data-live-volatile" if options.volatile else ""
     silent = "" if content else " live-silent"
     elsewhere = _other_hosts(result, context)
     small = _small_print(outcome, context)
     return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{elsewhere}{small}</div>'
+
+
+def _figures(block: Block, shown: Outcome) -> list[str]:
+    return [render({"image/svg+xml": svg}, block, number) for number, svg in enumerate(shown.figures)]
 
 
 def _text(stream: str, text: str, block: Block) -> str:

@@ -133,6 +133,7 @@ KNOWN: dict[str, tuple[str, Callable[[object], bool]]] = {
     "title": ("text; put it in quotes", _is_text),
     "description": ("text; put it in quotes", _is_text),
     "before": ("a list of pages, as [basics/arrays.md]", _are_texts),
+    "redirect_from": ("a list of pages that this one replaces, as [basics/old-name.md]", _are_texts),
     "requires": ("a list of distributions, as [rich]", _are_texts),
     "tags": ("a list of texts", _are_texts),
 }

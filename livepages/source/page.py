@@ -24,6 +24,7 @@ from livepages.source.front_matter import Settings, front_matter_length, read_fr
 from livepages.source.imports import first_imports
 from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
+from livepages.source.suggestions import closest
 from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
@@ -129,6 +130,11 @@ class Page:
     def description(self) -> str:
         """What the front matter says the page is about, in a sentence; empty if it does not."""
         return " ".join(str(self.meta.get("description", "")).split())
+
+    @property
+    def redirect_from(self) -> tuple[str, ...]:
+        """The names that the page had before, from whose addresses readers are led to it."""
+        return tuple(self.meta.get("redirect_from", ()))  # type: ignore[arg-type]  # a list of texts
 
     @property
     def body(self) -> str:
@@ -294,6 +300,8 @@ def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:
         yield LineError(line, 'write options on the fence as name="value", without braces')
     elif language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\breason=", info):
         yield LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" reason="…"')
+    elif language not in (*PYTHON, *LOOKS_LIKE_PYTHON, "cython") and closest(language, ["python"], 0.8):
+        yield LineError(line, f"a {language} fence is not run; did you mean ```python?")
 
 
 def _digest(*parts: str) -> str:
