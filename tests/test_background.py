@@ -201,7 +201,7 @@ def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_proce
         lambda pages: order.append(f"{len(pages)} to run"),
         lambda page, run: None,
         timeout=HANG,
-        whole=lambda path: whole.set(),
+        finished_late=lambda path: whole.set(),
     )
     order.append("over")
     build.over()

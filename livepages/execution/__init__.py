@@ -8,7 +8,7 @@ from livepages.execution.background import BackgroundRuns
 from livepages.execution.engine import Engine, engine_digest
 from livepages.execution.processes import FIXED, WorkerError
 from livepages.execution.results import BlockResult, Failure, Run, count, counted, pair_results
-from livepages.execution.runner import Runner, turn
+from livepages.execution.runner import Runner, start_order
 from livepages.worker import ERR, OUT, Outcome, Raised
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "distributions",
     "engine_digest",
     "pair_results",
-    "turn",
+    "start_order",
 ]

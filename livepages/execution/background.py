@@ -1,4 +1,4 @@
-"""Running pages while somebody waits: what takes longer goes on, and until it is whole counts as far as it is."""
+"""Runs that outlive a build: a page that takes long goes on running, and is shown as far as it has run."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -13,27 +13,27 @@ from livepages.source import Page
 
 @dataclass
 class _Attempt:
-    """A page's run, which stands for as long as nothing that it rests on changes."""
+    """The run of a page, valid for as long as nothing that it rests on changes."""
 
     running: Running
     keep: Callable[[Page, Run], None]
     began: float
     seen: float  # when the page was read last
-    told: bool = False
-    whole: Callable[[Path], None] | None = None  # to be called when it has finished
+    reported: bool = False
+    finished_late: Callable[[Path], None] | None = None  # to be called when it has finished
 
     @property
     def run(self) -> Run | None:
-        """What the page gave, None if it still runs."""
+        """The page's run, None if it has not finished."""
         return self.running.future.result() if self.running.future.done() else None
 
     def has_finished(self) -> None:
         """Tell so, unless nobody wants to know any more."""
-        if self.whole and not self.running.stopped.is_set():
-            self.whole(self.running.task.page.path)
+        if self.finished_late and not self.running.stopped.is_set():
+            self.finished_late(self.running.task.page.path)
 
     def is_current(self, page: Page, root: Path, modules: Iterable[Path]) -> bool:
-        """Whether to run the page again would be the same; one that failed is also run again when it is saved."""
+        """Return whether the run still holds; one that failed does not when the page has been saved since."""
         if _program(self.running.task.page) != _program(page) or modified_since(modules, self.began):
             return False
         if self.run is None:
@@ -57,18 +57,18 @@ class BackgroundRuns:
         started: Callable[[list[Page]], None],
         done: Callable[[Page, Run], None],
         timeout: float | None = None,
-        whole: Callable[[Path], None] = lambda path: None,
+        finished_late: Callable[[Path], None] = lambda path: None,
         few: int = 0,
     ) -> dict[Path, Run]:
-        """What running each of the pages gives. An earlier run of any other text of theirs is ended.
+        """Return the runs of pages; end each earlier run that is of another text of its page.
 
         Args:
             pages: the pages whose runs are not kept.
             started: called once, with those of them whose run begins now.
             done: called in this thread for each that has run to its end, once.
             timeout: how many seconds to wait for those that begin now; until all have finished if None.
-            whole: called, in any thread, with the file of a page that was pending in what is given here, when it has
-                finished.
+            finished_late: called, in any thread, with the file of a page that was pending in what is given here, when
+                it has finished.
             few: if no more than so many begin now, somebody waits for them, and they come first. Otherwise, unless
                 `timeout` is None, this waits for none, and none begins until the engine is told to `release` them.
 
@@ -88,7 +88,7 @@ class BackgroundRuns:
             self._attempts |= {one.task.page.path: _Attempt(one, keep, now, now) for one in running}
             for one in finished(running, timeout):
                 self._finish(self._attempts[one.task.page.path], done)
-            return {path: self._so_far(attempt, done, whole) for path, attempt in self._attempts.items()}
+            return {path: self._so_far(attempt, done, finished_late) for path, attempt in self._attempts.items()}
         except BaseException:
             self._drop({}, now)
             raise
@@ -105,12 +105,14 @@ class BackgroundRuns:
                 attempt.seen = now if attempt.run is None else attempt.seen
                 attempt.running.task = replace(attempt.running.task, page=wanted[path])
 
-    def _so_far(self, attempt: _Attempt, done: Callable[[Page, Run], None], whole: Callable[[Path], None]) -> Run:
+    def _so_far(
+        self, attempt: _Attempt, done: Callable[[Page, Run], None], finished_late: Callable[[Path], None]
+    ) -> Run:
         running = attempt.running
         if running.future.done():
             return self._finish(attempt, done)
         run = running.so_far()
-        followed, attempt.whole = attempt.whole, whole
+        followed, attempt.finished_late = attempt.finished_late, finished_late
         if not followed:
             running.future.add_done_callback(lambda _: attempt.has_finished())
         return run
@@ -118,13 +120,13 @@ class BackgroundRuns:
     @staticmethod
     def _finish(attempt: _Attempt, done: Callable[[Page, Run], None]) -> Run:
         run = attempt.running.future.result().of(attempt.running.task.page)
-        if not attempt.told:
-            attempt.told = True
+        if not attempt.reported:
+            attempt.reported = True
             attempt.keep(attempt.running.task.page, run)
             done(attempt.running.task.page, run)
         return run
 
 
 def _program(page: Page) -> object:
-    """What decides what running a page gives, besides the files that it uses."""
+    """The things that decide what running a page gives, besides the files that it uses."""
     return page.key, page.settings, [(block.options.timeout, block.marks, block.importorskip) for block in page.program]

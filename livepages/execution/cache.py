@@ -1,4 +1,4 @@
-"""Values by key, on disk: safe when several builds share it, bounded in size, deletable at any time."""
+"""A cache of values by key, on disk: safe when several builds share it, bounded in size, deletable at any time."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Pages to runs, through the cache: what every integration calls."""
+"""The engine, which every integration calls: pages to runs, through the cache."""
 
 import contextlib
 import hashlib
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Engine:
-    """Runs a project's pages, and knows which need not run again."""
+    """The runs of a project's pages: made when they are needed, read from the cache when they still hold."""
 
     def __init__(self, project: Project, runner: Runner | None = None) -> None:
         self.project = project
@@ -53,7 +53,7 @@ class Engine:
         return pages, failed
 
     def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:
-        """The runs that the cache holds and that nothing has made stale.
+        """Return the runs that the cache holds and that nothing has made stale.
 
         Args:
             pages: the pages.
@@ -70,7 +70,7 @@ class Engine:
         return found
 
     def why_stale(self, page: Page) -> str:
-        """Why `kept` does not hold the run of a page, in words."""
+        """Return why `kept` does not hold the run of a page, in words."""
         entry = self._cache.get(_key(page, _host(self.project)))
         with contextlib.suppress(*_DAMAGED):
             return f"its kept run no longer holds: {next(self._changes(entry))}"
@@ -137,7 +137,7 @@ class Engine:
             log.warning(message)
 
     def _cache_writer(self) -> Callable[[Page, Run], None]:
-        """What keeps the runs that begin now."""
+        """Return the function that keeps the runs that begin now."""
         host, began, root = _host(self.project), time.time(), self.project.root
 
         def keep(page: Page, run: Run) -> None:
@@ -160,13 +160,13 @@ class Engine:
         return keep
 
     def _declared(self, page: Page) -> Iterator[str]:
-        """What the page says that programs read which it starts: files, and folders with all that is in them."""
+        """Yield the files that programs read which the page starts, and folders with all that is in them."""
         for name in page.settings.depends_on:
             path = self.project.root / name
             yield from map(self.project.name, [path, *path.rglob("*")])
 
     def _changes(self, entry: Mapping[str, Any]) -> Iterator[str]:
-        """What a kept run rests on and is not as it was, in words."""
+        """Yield each change of something that a kept run rests on, in words."""
         for question, was in entry["answers"].items():
             if _answer(question, str(self.project.root)) != was:
                 yield f"{question} has changed"
@@ -185,7 +185,7 @@ _answer = cache(probe)  # pages ask the same; forgotten for each build
 
 
 def _host(project: Project) -> str:
-    """What, besides the page and its files, an outcome depends on, as text."""
+    """Return what an outcome depends on besides the page and its files, as text."""
     installed.cache_clear()
     _answer.cache_clear()
     return json.dumps(
@@ -219,13 +219,13 @@ def _key(page: Page, host: str) -> str:
 
 
 def _dump_run(run: Run) -> dict[str, Any]:
-    """What the cache keeps of a run: the blocks are the page's."""
+    """Return what the cache keeps of a run: all but the blocks, which the page has."""
     about = {field.name: getattr(run, field.name) for field in fields(run) if field.name != "results"}
     return {"about": about, "outcomes": [asdict(outcome) for outcome in run.outcomes]}
 
 
 def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
-    """The run of a page that the cache has kept."""
+    """Return the run of a page that the cache has kept."""
     outcomes = [from_json(Outcome, outcome) for outcome in entry["outcomes"]]
     if len(outcomes) != len(page.program):
         raise ValueError("an outcome is missing")
@@ -233,7 +233,7 @@ def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
 
 
 def _is_tied_to(root: Path, run: Run) -> bool:
-    """Whether a run holds for this folder of the project alone: it names the folder, or has asked what is beside it."""
+    """Return whether a run holds for this folder alone: it names the folder, or has asked what is beside it."""
     asked = {*run.files, *(question.partition(" ")[2] for question in run.probes)}
     beside = os.path.join(root.parent, "")
     named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])
@@ -241,5 +241,5 @@ def _is_tied_to(root: Path, run: Run) -> bool:
 
 
 def modified_since(files: Iterable[str | Path], since: float) -> bool:
-    """Whether a file changed while a page ran that began then: nobody knows which content the page saw."""
+    """Return whether a file has changed since a page began to run: nobody knows which content the page saw."""
     return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)

@@ -143,7 +143,7 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether it can fork."""
+        """Return whether it can fork."""
         return not self._over and self._process.poll() is None
 
     def new_folder(self) -> Path:

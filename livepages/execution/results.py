@@ -35,7 +35,7 @@ class BlockResult:
 
     @cached_property
     def failure(self) -> Failure | None:
-        """What is wrong with the outcome; None if it is as the page says, or if there is none yet."""
+        """The fault of the outcome; None if it is as the page says, or if there is none yet."""
         found = check_outcome(self.block.expected, self.outcome)
         if found is None:
             return None
@@ -52,7 +52,7 @@ class BlockResult:
 
     @property
     def hidden(self) -> bool:
-        """Whether nothing of the block is shown: neither its code nor anything that it gave."""
+        """Return whether nothing of the block is shown: neither its code nor anything that it gave."""
         if self.block.fence.comment:
             return True
         outcome = self.outcome
@@ -96,7 +96,7 @@ class Run:
 
     @property
     def pending(self) -> bool:
-        """Whether a block has not run yet: the page still runs, or was run in part."""
+        """Return whether a block has not run yet: the page still runs, or was run in part."""
         return any(result.outcome.pending for result in self.results)
 
     @property

@@ -1,4 +1,4 @@
-"""Pages to outcomes: a fresh process for each page, several at a time, none of which can harm the build."""
+"""The runner of pages: a fresh process for each, several at a time, none of which can harm the build."""
 
 import contextlib
 import fcntl
@@ -57,8 +57,8 @@ class Task:
         return tuple(block for block in self.page.program if self.last is None or block.index <= self.last)
 
 
-def turn(page: Page) -> tuple[bool, int]:
-    """What decides when a page begins, of those that are begun at once: the smallest comes first.
+def start_order(page: Page) -> tuple[bool, int]:
+    """Return the key by which pages are sorted that begin at once: the smallest comes first.
 
     One with many blocks takes long, so it had better not be last; one that runs alone has to be.
     """
@@ -66,7 +66,7 @@ def turn(page: Page) -> tuple[bool, int]:
 
 
 class _Messages:
-    """What a page's process has said, read as it grows."""
+    """The messages of a page's process, read as they come."""
 
     def __init__(self) -> None:
         self.all: list[Message] = []
@@ -87,7 +87,7 @@ class _Messages:
 
     @property
     def latest(self) -> list[Message]:
-        """What the process has said that spoke last."""
+        """The messages of the process that spoke last."""
         return self.all[self.first :]
 
     def read(self, blocks: int) -> None:
@@ -124,11 +124,11 @@ class Running:
         self._taken = threading.Lock()
 
     def take(self) -> bool:
-        """Whether the caller is the first that wants to run it."""
+        """Return whether the caller is the first that wants to run it."""
         return self._taken.acquire(blocking=False)
 
     def so_far(self) -> Run:
-        """What the page has given up to now; blocks without an outcome yet are pending."""
+        """Return the run up to now; blocks without an outcome yet are pending."""
         outcomes = _outcomes(self.task, self.messages.all)
         return Run(pair_results(self.task.page, (outcome or Outcome(pending=True) for outcome in outcomes)))
 
@@ -139,7 +139,7 @@ class Running:
 
 
 def finished(running: Iterable[Running], timeout: float | None = None) -> Iterator[Running]:
-    """Those of the pages under way that finish within so many seconds, as soon as they do; all of them if None."""
+    """Yield the pages under way that finish within so many seconds, as soon as they do; all of them if None."""
     found = {one.future: one for one in running}
     with contextlib.suppress(TimeoutError):
         for future in as_completed(found, timeout):
@@ -147,7 +147,7 @@ def finished(running: Iterable[Running], timeout: float | None = None) -> Iterat
 
 
 class Runner:
-    """Runs pages. Holds, between calls, the process that fresh ones are forked from; `close` ends it.
+    """A runner of pages. It keeps the process that fresh ones are forked from between calls; `close` ends it.
 
     Args:
         workers: how many pages run at a time; as many as there are processors if None.
@@ -196,7 +196,7 @@ class Runner:
         keeps no later one from running. Pages that measure time come after the others, one by one, and wait until no
         page of the project runs in any process. Those that are `urgent` are begun as `prioritize` begins one.
         """
-        started = [Running(task, urgent) for task in sorted(tasks, key=lambda task: turn(task.page))]
+        started = [Running(task, urgent) for task in sorted(tasks, key=lambda task: start_order(task.page))]
         self._running.update(started)
         together = [running for running in started if not running.task.page.settings.exclusive]
         alone = [running for running in started if running.task.page.settings.exclusive]
@@ -330,7 +330,7 @@ def _run_in_child(server: Server, project: Project, running: Running, only: tupl
 
 @contextlib.contextmanager
 def _turn(project: Project, running: Running) -> Iterator[None]:
-    """Waits until the page may run: one that measures time alone, any other beside its like, in whatever process.
+    """Wait until the page may run: one that measures time alone, any other beside its like, in whatever process.
 
     While a page waits to run alone, none begins that comes after it: with always another under way, it would be last.
 
@@ -363,7 +363,7 @@ def _acquire(lock: int, kind: int, running: Running) -> None:
 
 
 def _lock(project: Project, name: str, instead: str) -> int:
-    """What the builds of a project lock, as a descriptor: a file of the cache, or where there can be none, another."""
+    """Open the file that the builds of a project lock: one of the cache, or where there can be none, another."""
     try:
         project.cache.mkdir(parents=True, exist_ok=True)
         return os.open(project.cache / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -499,7 +499,7 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
 
 
 def _run_of(running: Running, computer: str) -> Run:
-    """What the processes of a page have said on this kind of computer."""
+    """Return the run that the processes of a page have told of, on this kind of computer."""
     said = running.messages.all
     finished = [message for message in said if isinstance(message, Finished)]
     asked = [message for message in said if isinstance(message, DependenciesReported | Finished)]

@@ -1,4 +1,4 @@
-"""How much of an outcome is shown and kept; of a longer text a part, with a note of how much is left out.
+"""The limits of what is shown and kept of an outcome: of a longer text a part, with a note of what is left out.
 
 All that shows or keeps an outcome does so through `truncated`, so that a page, its notebook and its record say the
 same. Whether a block did what its page says is judged by its whole output. The source of this module goes to readers'

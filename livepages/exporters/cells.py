@@ -83,7 +83,7 @@ def _at_the_margin(text: str) -> str:
 
 
 def summary(page: Page) -> str:
-    """What the page is about: its description, else its first paragraph after the title."""
+    """Return the subject of the page: its description, else its first paragraph after the title."""
     if page.description:
         return page.description
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", page.body.partition("# ")[2].partition("\n")[2])

@@ -1,4 +1,4 @@
-"""What a reader's own run of a page needs besides its blocks: packages, settings, modules, conditions."""
+"""The things that a reader's own run of a page needs besides its blocks: packages, settings, modules, conditions."""
 
 import ast
 import inspect
@@ -46,7 +46,7 @@ class Download:
 
     @cached_property
     def install(self) -> str:
-        """What to tell pip so that it installs what the page imports, as it was when the page ran."""
+        """The arguments with which pip installs what the page imports, as it was when the page ran."""
         imported = {name for code in self._sources() for name in _imports(code)}
         imported -= self._modules | sys.stdlib_module_names
         numbers = {**distributions.versions(imported), **self._required()}
@@ -101,7 +101,7 @@ class Download:
         yield from (text for name, text in self._files.items() if name.endswith(".py"))
 
     def _required(self) -> dict[str, str | None]:
-        """What the page says that it needs without importing it itself."""
+        """Return the distributions that the page needs without importing them itself."""
         names = self.page.meta.get("requires", [])
         assert isinstance(names, list)
         if missing := [name for name in names if not distributions.version(name)]:

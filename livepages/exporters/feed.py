@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 
 @dataclass(frozen=True)
-class Entry:
+class FeedEntry:
     """One page of the feed."""
 
     title: str
@@ -15,7 +15,7 @@ class Entry:
     summary: str
 
 
-def feed(name: str, description: str, url: str, entries: Iterable[Entry]) -> str:
+def feed(name: str, description: str, url: str, entries: Iterable[FeedEntry]) -> str:
     """The text of the feed.
 
     Args:

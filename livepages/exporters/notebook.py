@@ -121,7 +121,7 @@ def _folded(text: str, title: str) -> str:
 
 
 def _about(result: BlockResult, place: str) -> dict[str, Any]:
-    """What a reader's kernel has to know of a block: without what is empty."""
+    """Return what a reader's kernel has to know of a block: without what is empty."""
     block, outcome = result.block, result.outcome
     options = block.options
     about = {

@@ -13,7 +13,7 @@ from livepages.execution import Run
 from livepages.exporters import kernel_program
 from livepages.exporters.cells import pieces, split_cells, summary
 from livepages.exporters.download import Download
-from livepages.exporters.feed import Entry, feed
+from livepages.exporters.feed import FeedEntry, feed
 from livepages.exporters.markdown import plain
 from livepages.exporters.notebook import notebook
 from livepages.exporters.script import script
@@ -21,7 +21,7 @@ from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
 
 
 class Keep(Protocol):
-    """What may give something that was made before from equal things, and else has it made."""
+    """A function that gives what was made before from equal things, or has it made."""
 
     def __call__(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
         """The value that `make` gives or gave, which JSON can hold; `name` is the page's."""
@@ -167,15 +167,15 @@ class Publication:
                 parts += [f"## {part.title or 'Start here'}", "\n".join(lines)]
         return "\n\n".join(parts) + "\n"
 
-    def _entries(self) -> Iterable[Entry]:
+    def _entries(self) -> Iterable[FeedEntry]:
         changed = history.days(self._project)
         for path, place in self._places.items():
             page, run = self._ran[path]
             if day := history.last_change(page, run, self._project, changed):
-                yield Entry(page.title, self._base + quote(place.url), day, summary(page))
+                yield FeedEntry(page.title, self._base + quote(place.url), day, summary(page))
 
     def _links(self, form: Callable[[OutputPaths], str], start: str | None = None) -> Callable[[Path], str]:
-        """What a link to a file becomes: to this form of a page, from this folder of the site, or from anywhere."""
+        """Return the function that rewrites links: to this form of a page, from this folder or from anywhere."""
 
         def address(file: Path) -> str:
             place = self._places.get(file)

@@ -1,4 +1,4 @@
-"""What a script or a notebook needs besides the code of its page. Readers get the source of it (`source`).
+"""The helpers of scripts and notebooks, besides the code of their page. Readers get their source (`source`).
 
 Each class and function stands alone: it uses no other name of this module, and imports what it needs.
 """
@@ -34,7 +34,7 @@ class MustRaise:
 
 
 def show_figures() -> None:
-    """Shows what the lines above have drawn."""
+    """Show what the lines above have drawn."""
     import matplotlib.pyplot as plt
 
     plt.show()

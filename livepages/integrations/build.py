@@ -61,7 +61,7 @@ class Build:
         started: Callable[[list[Page]], None],
         done: Callable[[Page, Run], None],
         timeout: float | None = None,
-        whole: Callable[[Path], None] = lambda path: None,
+        finished_late: Callable[[Path], None] = lambda path: None,
     ) -> None:
         """Read every page, and run those that the cache does not hold; under `NO_EXECUTE`, each of them is a failure.
 
@@ -69,10 +69,10 @@ class Build:
             course: which pages there are, and in what order.
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
-            patience: how many seconds to wait for them if they are so few that they run at once; more begin when the
+            timeout: how many seconds to wait for them if they are so few that they run at once; more begin when the
                 build is `over`, which so has all processors. None waits until all have run, however many.
-            whole: called, in any thread, with the file of a page that this build shows in part, when it has run to its
-                end.
+            finished_late: called, in any thread, with the file of a page that this build shows in part, when it has
+                run to its end.
 
         Raises:
             ProjectError: an inventory cannot be read, or the guide of the site cannot be imported.
@@ -100,7 +100,7 @@ class Build:
 
         # What is stale now was saved since the last build, unless there was none.
         few = 0 if timeout is None else FEW if self.pages else os.cpu_count() or 1
-        runs |= self._attempts.run(stale, begun, done, timeout, whole, few)
+        runs |= self._attempts.run(stale, begun, done, timeout, finished_late, few)
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
         self.inventory, self.unread, self._names = inventory, unread, digest([inventory, sources(guide)])
         self.records = Records(self.engine.project)

@@ -23,7 +23,7 @@ import pytest
 from pytest_codeblocks.plugin import MarkdownFile, TestBlock
 
 from livepages.course import read_course
-from livepages.execution import Engine, Failure, Run, count, turn
+from livepages.execution import Engine, Failure, Run, count, start_order
 from livepages.integrations.shards import START, Shard, seconds, shard
 from livepages.records import Records, check_block
 from livepages.source import (
@@ -68,7 +68,7 @@ class _Told:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Pages are collected here, and nowhere else: pytest-codeblocks does not know that their blocks belong together."""
+    """Collect pages here alone: pytest-codeblocks does not know that their blocks belong together."""
     collected = yield
     project = _project_of(file_path) if file_path.suffix in MARKDOWN else None
     if project is None:
@@ -93,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Keep the pages of the shard, and ask for them in the order in which they run, to show how far they are."""
     if wanted := config.getoption("shard"):
         _keep_part(wanted, config, items)
-    items.sort(key=lambda item: turn(item.page) if isinstance(item, BlockItem) else (False, -math.inf))
+    items.sort(key=lambda item: start_order(item.page) if isinstance(item, BlockItem) else (False, -math.inf))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -189,7 +189,7 @@ class UnreadableItem(pytest.Item):
         return _Told(str(excinfo.value))
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the fault is; pytest counts lines from 0."""
+        """Return where the fault is; pytest counts lines from 0."""
         return self.path, self.error.line - 1, f"{self.error.page}:{self.error.line}"
 
 
@@ -245,7 +245,7 @@ class BlockItem(TestBlock):
             self.user_properties.append((_DIFFERS, told))
 
     def _is_asked(self, block: Block) -> bool:
-        """Whether another block of the page is tested as well."""
+        """Return whether another block of the page is tested as well."""
         items = (item for item in self.session.items if isinstance(item, BlockItem))
         return any((item.page.path, item.block.index) == (self.page.path, block.index) for item in items)
 
@@ -256,7 +256,7 @@ class BlockItem(TestBlock):
         return pytest.Item.repr_failure(self, excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the block stands; pytest counts lines from 0."""
+        """Return where the block is; pytest counts lines from 0."""
         return (
             self.path,
             self.block.line - 1,

@@ -1,7 +1,7 @@
-"""Runs of each host as committed text, and how two of them differ."""
+"""Records: the runs of each host as committed text; checks against them, and comparison of hosts."""
 
 from livepages.records.check import check_block, check_page, same_kind
-from livepages.records.comparison import Comparison, Place, compare
+from livepages.records.comparison import Comparison, PageBlock, compare
 from livepages.records.differences import differ
 from livepages.records.files import write
 from livepages.records.store import (
@@ -23,7 +23,7 @@ __all__ = [
     "Comparison",
     "Entry",
     "Host",
-    "Place",
+    "PageBlock",
     "RecordedOutcome",
     "Records",
     "check_block",

@@ -16,7 +16,7 @@ from livepages.worker import Runtime
 
 @dataclass(frozen=True)
 class Mismatch:
-    """How a block's outcome differs from the nearest record of the same code."""
+    """The difference between a block's outcome and the nearest record of the same code."""
 
     host: Host  # of the record
     difference: Difference
@@ -74,7 +74,7 @@ def _mismatch(result: BlockResult, records: Sequence[RecordedOutcome], runtime: 
 
 
 def same_kind(other: RecordedOutcome, run: Run, runtime: Runtime) -> bool:
-    """Whether a record and a run are of the same kind of device and computer and of the same release.
+    """Return whether a record and a run are of the same kind of device and computer and of the same release.
 
     On an accelerator, the kind of computer doesn't matter.
     """

@@ -11,7 +11,7 @@ from livepages.records.differences import Difference, differ
 from livepages.records.store import NOT_RUN, Host, RecordedOutcome, Records
 from livepages.source import Block, Page
 
-Place = tuple[Page, Block]
+PageBlock = tuple[Page, Block]
 MOST = 20  # lines that differ, of a block in a report that is to be short
 
 
@@ -22,11 +22,11 @@ class Comparison:
     old: Host
     new: Host
     equal: int
-    differing: tuple[tuple[Place, Difference], ...]
+    differing: tuple[tuple[PageBlock, Difference], ...]
     apart: int  # blocks that only one of the two ran
 
     @property
-    def causes(self) -> dict[str, list[tuple[Place, Difference]]]:
+    def causes(self) -> dict[str, list[tuple[PageBlock, Difference]]]:
         """The differing blocks by what differs, the most frequent cause first."""
         found = defaultdict(list)
         for place, difference in self.differing:
@@ -66,7 +66,7 @@ class Comparison:
         return "\n\n".join(parts)
 
 
-def _hunk(place: Place, difference: Difference) -> str:
+def _hunk(place: PageBlock, difference: Difference) -> str:
     """A difference as a part of a diff, with where it is and what its cause is as the header."""
     page, block = place
     lines = difference.diff.splitlines()

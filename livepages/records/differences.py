@@ -1,4 +1,4 @@
-"""Whether two outputs of the same code say the same: text exactly, numbers as nearly as float32 can promise.
+"""The comparison of two outputs of the same code: text exactly, numbers as nearly as float32 can promise.
 
 What differs from run to run, or from one release of the runtime to the next, and means nothing, is set aside:
 addresses, ids of objects, paths, and what the runtime says of itself.
@@ -32,21 +32,21 @@ _FLOAT = re.compile(r".*[.e]|[-+]?(?:nan|inf)")
 
 
 class ComparableOutput(Protocol):
-    """What a block gave, as far as it is compared."""
+    """The part of what a block gave that is compared."""
 
     @property
     def outcome(self) -> str:
-        """How it ended."""
+        """The way it ended."""
         ...
 
     @property
     def figures(self) -> int:
-        """How many it drew."""
+        """The number of figures that it drew."""
         ...
 
     @property
     def error(self) -> str:
-        """What it raised, the class first."""
+        """The error that it raised, the class first."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class ComparableOutput(Protocol):
 
 @dataclass(frozen=True)
 class Difference:
-    """How the outcome of a block in one place differs from its outcome in another."""
+    """The difference between the outcomes of a block in two places."""
 
     cause: str  # the same for blocks that differ in the same way
     diff: str  # the lines that differ
@@ -69,7 +69,7 @@ class Difference:
 
     @property
     def size(self) -> str:
-        """How far numbers are apart, in words; empty if it is not numbers that differ."""
+        """The distance between numbers, in words; empty if it is not numbers that differ."""
         if not self.absolute:
             return ""
         return f", by {self.absolute:.2g} at most, relative {self.relative:.2g}"
@@ -82,14 +82,14 @@ def differ(
     volatile: bool = False,
     noise_patterns: Patterns = (),
 ) -> Difference | None:
-    """How what a block gave in two places differs; None if it does not.
+    """Compare what a block gave in two places; None if it is the same.
 
     Args:
         old: the outcome in one place.
         new: the outcome in the other.
         tolerance: of floating-point numbers, relative to themselves; `TOLERANCE` if zero.
         volatile: whether the output changes from run to run, so that only how the block ended is compared.
-        meaningless: what else means nothing, and what stands for it: what the runtime says of itself.
+        noise_patterns: what else means nothing, and what stands for it: what the runtime says of itself.
     """
     diff = _diff(old.text, new.text)
     if old.outcome != new.outcome:
@@ -145,7 +145,7 @@ def _tokens(text: str, noise_patterns: Patterns) -> Iterator[tuple[str, float]]:
 
 
 def _kind(token: str) -> str:
-    """What must be the same for two tokens to be compared as numbers: a token that is none must be the same itself."""
+    """Return what must be the same for two tokens to be compared as numbers: of one that is none, itself."""
     return "float" if _is_float(token) else "int" if _NUMBER.fullmatch(token) else token
 
 
@@ -162,7 +162,7 @@ def _near(old: str, new: str, scale: float, tolerance: float) -> bool:
 
 
 def _last_digit(number: str) -> float:
-    """What one more in the last digit of a rounded number is worth; nothing where too few are printed to tell."""
+    """Return the worth of one more in the last digit of a rounded number; 0 where too few are printed to tell."""
     mantissa, _, exponent = number.partition("e")
     if len(re.sub(r"\D", "", mantissa).lstrip("0")) < 3:
         return 0.0

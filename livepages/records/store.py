@@ -1,4 +1,4 @@
-"""What hosts saw: for every page one readable file a host, committed; and what of it is still about the page's code.
+"""The records of hosts: for every page one readable file a host, committed; and what of it is still about its code.
 
 ``records/HOST.yml`` says what the host is, ``records/HOST/guide/page.yml`` what each block of that page gave there.
 A block is known by its key, which covers the code of its page up to it; the files of the project that the page used
@@ -30,7 +30,7 @@ DIGITS = 16  # of a hash: enough to tell a site's blocks apart, and lines stay s
 
 @dataclass(frozen=True)
 class Host:
-    """Where and when pages ran."""
+    """The computer on which pages ran, and when."""
 
     name: str
     device: str  # the kind
@@ -48,7 +48,7 @@ class Host:
 
     @property
     def release(self) -> str:
-        """As `Runtime.release`."""
+        """The name that `Runtime.release` had there."""
         return next((f"{name} {number}" for name, number in self.versions.items()), f"Python {self.python}")
 
     @property
@@ -62,14 +62,14 @@ class Host:
 
     @property
     def label(self) -> str:
-        """What tells hosts apart, in words."""
+        """A few words that tell hosts apart."""
         kind = self.device if self.count == 1 else f"{self.count} × {self.device}"
         return f"{kind}, {self.release}, {self.computer}"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What one block gave."""
+    """The record of one block."""
 
     key: str
     code: str  # its first line, for people who read the file
@@ -89,13 +89,13 @@ class Entry:
 
     @property
     def good(self) -> bool:
-        """Whether the block ran, and did what its page says."""
+        """Return whether the block ran, and did what its page says."""
         return self.outcome in (RAN, RAISED)
 
 
 @dataclass(frozen=True)
 class PageRecord:
-    """What one page gave on one host."""
+    """The record of one page on one host."""
 
     host: Host
     device: str  # that its blocks ran on, which may be a virtual one
@@ -106,7 +106,7 @@ class PageRecord:
 
 @dataclass(frozen=True)
 class RecordedOutcome:
-    """What a block gave on a host, of a record that still holds."""
+    """The outcome of a block on a host, of a record that still holds."""
 
     host: Host
     device: str
@@ -153,7 +153,7 @@ class Records:
         raise ProjectError(f"{self._project.records}: holds no record of {name!r}, but {names}")
 
     def of(self, page: Page) -> list[PageRecord]:
-        """What the hosts saw of a page, as it was then."""
+        """Return what the hosts saw of a page, as it was then."""
         return [record for host in self.hosts if (record := self._page(host, page, []))]
 
     def valid_for(self, page: Page) -> list[PageRecord]:
@@ -236,7 +236,7 @@ class Records:
 
 
 def entry(result: BlockResult) -> Entry:
-    """What is recorded of a block."""
+    """Return what is recorded of a block."""
     block, outcome, failure = result.block, result.shown, result.failure
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")
@@ -258,7 +258,7 @@ def entry(result: BlockResult) -> Entry:
 
 
 def used_files(project: Project, run: Run) -> dict[str, str | None]:
-    """What a record says of the project's files that a run rests on: the content of each, by its name."""
+    """Return what a record says of the project's files that a run rests on: the content of each, by its name."""
     return {
         name: _content(project.root / name)
         for name in sorted(run.files)
@@ -326,7 +326,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
 
 
 def _is_another_kind(before: Host, here: Host, runtime: Runtime) -> bool:
-    """Whether a host's record was made on another kind of device, or for a processor, on another kind of computer."""
+    """Return whether a record was made on another kind of device, or for a processor, on another kind of computer."""
     if before.device != here.device or not runtime.is_processor(here.device):
         return before.device != here.device
     return before.system != here.system or before.instruction_set not in ("", here.instruction_set)
@@ -379,7 +379,7 @@ def _written(file: Path, text: str) -> list[Path]:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes text of several lines as such."""
+    """A dumper that writes text of several lines as such."""
 
 
 _Dumper.add_representer(
@@ -402,7 +402,7 @@ def _flatten(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
 
 
 def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
-    """What `_flatten` made flat: what is no field is in the mapping.
+    """Undo `_flatten`: what is no field goes into the mapping.
 
     Raises:
         RecordError: the mapping would hold something else than `inner`, which may be a name that is not known.
@@ -449,7 +449,7 @@ def _read_page(file: Path, _mtime: int) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class _About:
-    """What the file of a page says besides its blocks."""
+    """The part of a page's file that is not about its blocks."""
 
     device: str
     files: Mapping[str, str | None]

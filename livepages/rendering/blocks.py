@@ -255,14 +255,14 @@ def _recorded(block: Block, seen: RecordedOutcome | None) -> tuple[str, str]:
 
 
 def _is_silent(recorded: RecordedOutcome | None) -> bool:
-    """Whether there is a record and it holds no output."""
+    """Return whether there is a record and it holds no output."""
     return recorded is not None and not recorded.entry.text and not recorded.entry.figures
 
 
 def _not_run(
     block: Block, why: str, recorded: RecordedOutcome | None = None, where: str = "Not run here", never: str = ""
 ) -> str:
-    """Why a block did not run, and the text of the newest record of it, if there is one."""
+    """Return why a block did not run, and the text of the newest record of it, if there is one."""
     introduced, body = _recorded(block, recorded)
     said = f"{where}: {why}{'.' if introduced else ''}{introduced}"
     note = f'<p class="live-note">{html.escape(said)}</p>'

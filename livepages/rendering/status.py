@@ -1,4 +1,4 @@
-"""What the hosts' records say together: the status page, the badge.
+"""The status of all pages, from the records of all hosts: the status page, the badge.
 
 A page shows the status of all pages where it says ``<!-- live: status -->``.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from posixpath import relpath
 
 from livepages.execution import count
-from livepages.records import FAILED, NOT_RUN, Comparison, Host, Place, RecordedOutcome, Records, compare
+from livepages.records import FAILED, NOT_RUN, Comparison, Host, PageBlock, RecordedOutcome, Records, compare
 from livepages.source import Block, Page, Project
 
 STATUS = "<!-- live: status -->"
@@ -112,7 +112,7 @@ class _Status:
         return [*found, ""]
 
     def _slowest(self) -> list[str]:
-        def seconds(place: Place, host: Host) -> float:
+        def seconds(place: PageBlock, host: Host) -> float:
             return next((seen.entry.seconds for seen in self._at(*place) if seen.host == host), 0.0)
 
         names = " | ".join(host.name for host in self._hosts)
@@ -123,7 +123,7 @@ class _Status:
             rows.append(f"| {self._link(*place)} | {cells} |")
         return rows
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[PageBlock]:
         return [(page, block) for page in self._pages for block in page.program]
 
     def _at(self, page: Page, block: Block) -> list[RecordedOutcome]:

@@ -14,7 +14,7 @@ from livepages.worker import Runtime, SettingError, find_runtime, runtimes
 
 @dataclass(frozen=True)
 class Settings:
-    """What a page's front matter says about its process."""
+    """The settings of a page's process, from its front matter."""
 
     timeout: float = 0.0
     exclusive: bool = False  # the page measures time: it runs while no other page does
@@ -35,7 +35,7 @@ class Settings:
 
 
 def front_matter_length(lines: list[str]) -> int:
-    """How many lines of a page its front matter takes; 0 unless the first one is ``---``.
+    """Return how many lines of a page its front matter takes; 0 unless the first one is ``---``.
 
     Raises:
         LineError: it is not closed.
@@ -49,7 +49,7 @@ def front_matter_length(lines: list[str]) -> int:
 
 
 def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings, dict[str, object]]:
-    """What the lines of a front matter say: the settings, and all values by name.
+    """Read the lines of a front matter: the settings, and all values by name.
 
     Raises:
         LineError: it is not YAML, or holds a value that cannot be used.
@@ -87,7 +87,7 @@ def _reader(name: str) -> str:
 
 
 def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
-    """The values in a text of YAML by name, without those that are empty, and the lines of the page they are on."""
+    """Return the values in a text of YAML by name, without empty ones, and the lines of the page they are on."""
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()

@@ -60,7 +60,7 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        """Whether the block is part of the page's program."""
+        """Return whether the block is part of the page's program."""
         return self.options.exec
 
     def page_line(self, script_line: int | None) -> int:
@@ -71,7 +71,7 @@ class Block:
 
     @property
     def expected(self) -> Expected:
-        """What the page says that the block does."""
+        """The things that the page says the block does."""
         return Expected(
             self.options.raises,
             self.options.match,
@@ -128,7 +128,7 @@ class Page:
 
     @property
     def description(self) -> str:
-        """What the front matter says the page is about, in a sentence; empty if it does not."""
+        """The subject of the page in a sentence, from the front matter; empty if it names none."""
         return " ".join(str(self.meta.get("description", "")).split())
 
     @property
@@ -292,7 +292,7 @@ def _blocks(
 
 
 def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:
-    """What keeps a fence from being read as the author means it."""
+    """Yield what keeps a fence from being read as the author means it."""
     language, info = fence.language, fence.info
     if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
         yield LineError(line, f"write the fence as ```python, not ```{info}")

@@ -1,4 +1,4 @@
-"""Whether what is written above a block keeps it from running, as users of pytest and pytest-codeblocks know it.
+"""The marks above a block that keep it from running, as users of pytest and pytest-codeblocks know them.
 
 Asked in the page's process, where it can do no harm, right before the block would run.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class Mark:
-    """What ``pytest.mark.name`` and ``pytest.mark.name(...)`` give here: pytest itself takes long to import."""
+    """A mark such as ``pytest.mark.name`` or ``pytest.mark.name(...)``: pytest itself takes long to import."""
 
     def __init__(self, name: str, conditions: tuple[object, ...] = (), reason: str = "") -> None:
         self.name, self.conditions, self.reason = name, conditions, reason
@@ -34,7 +34,7 @@ _NAMES: dict[str, Any] = {"os": os, "platform": platform, "shutil": shutil, "sys
 
 
 def skipped(marks: Iterable[str], importorskip: str) -> str:
-    """Why a block must not run here; empty if nothing keeps it from running.
+    """Return why a block must not run here; empty if nothing keeps it from running.
 
     Args:
         marks: as written above the block.

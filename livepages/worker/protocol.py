@@ -1,4 +1,4 @@
-"""What the parent and the processes of pages say to each other: one definition of each message, for both sides.
+"""The messages between the parent and the processes of pages: one definition of each, for both sides.
 
 A message travels as one line of JSON. The parent sends a `Job` to the server, which answers with `Forked` and `Exited`.
 The process of a page writes `Ready`, or `SettingsRejected`, then `BlockStarted` and `BlockFinished` for each block, now
@@ -34,7 +34,7 @@ class Raised:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a reader would see of one block's run, and what it cost."""
+    """The outcome of one block: all that a reader would see of its run, and what it cost."""
 
     output: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
     displays: tuple[Mapping[str, str], ...] = ()  # what its last expression shows, by MIME type
@@ -50,7 +50,7 @@ class Outcome:
 
     @property
     def stdout(self) -> str:
-        """What was written to standard output, alone."""
+        """The text that was written to standard output."""
         return "".join(text for stream, text in self.output if stream == OUT)
 
 
@@ -59,7 +59,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a block must do, as its page says."""
+    """The things that a block must do, as its page says."""
 
     raises: str = ""  # an exception class
     match: str = ""  # a regular expression for its message
@@ -159,7 +159,7 @@ class BlockFinished:
 
 @dataclass(frozen=True)
 class LateFailure:
-    """What was found out about a block after it had ended."""
+    """A fault that was found out after the block had ended."""
 
     block: int
     fault: str
