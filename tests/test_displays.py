@@ -16,6 +16,7 @@ from livepages.rendering import page_lines
 from livepages.rendering.mime import renderers
 from livepages.source import Page
 from tests.conftest import Site
+from tests.test_markdown import Show
 
 TABLE = """\
 class Table:
@@ -109,6 +110,9 @@ import json
 def counter(output):
     start = json.loads(output.data)["start"]
     return f'<button onclick="this.textContent++">{start}</button>'
+
+def fails(output):
+    raise KeyError("start")
 """
 
 
@@ -121,7 +125,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: counting\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(
-        "[livepages.mime_renderers]\napplication/x-counter+json = counting:counter\n"
+        "[livepages.mime_renderers]\napplication/x-counter+json = counting:counter\nimage/x-bad = counting:fails\n"
     )
     monkeypatch.syspath_prepend(folder)
     renderers.cache_clear()
@@ -132,6 +136,15 @@ def outside(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 def test_a_renderer_from_another_distribution_shows_an_interactive_view(site: Site, outside: Path) -> None:
     page, ran = run(site, COUNTER + "Counter()")
     assert '<button onclick="this.textContent++">3</button>' in shown(site, page, ran)
+
+
+def test_a_renderer_that_fails_is_the_failure_of_its_block(site: Site, outside: Path) -> None:
+    show = Show(site)
+    bad = "class Bad:\n    def _repr_mimebundle_(self):\n        return {'image/x-bad': ''}\nBad()"
+    html = show(f"# T\n\n```python\n{bad}\n```\n", strict=False)
+    [failure] = show.failures
+    assert str(failure) == "docs/page.md:3: block of line 3: the renderer of image/x-bad raised KeyError: 'start'"
+    assert "image/x-bad raised KeyError" in html
 
 
 def test_without_a_renderer_the_next_best_is_shown(site: Site) -> None:

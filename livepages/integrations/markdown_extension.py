@@ -126,7 +126,12 @@ class _Show(Preprocessor):
             formulas.errors = self.wrong = []
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
         stash = self.md.htmlStash.store
-        shown = rendering.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
+        try:
+            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
+        except rendering.RenderError as error:
+            self.page = None
+            self.report([error.failure])
+            return [stash(rendering.failures_shown([error.failure]))]
         shown = build.guide.lines(self.page, shown, build.updated(self.page, run), stash)
         if status.STATUS in shown:
             shown = status.lines(self.page, shown, build.ordered, build.records, build.origin, _anchor(build))

@@ -4,10 +4,12 @@ from livepages.rendering import status
 from livepages.rendering.blocks import anchors, failures_shown, missing, page_lines, stamp, unmarked
 from livepages.rendering.downloads import RUN, at_end, downloads, restore_downloads
 from livepages.rendering.links import NameLinks
+from livepages.rendering.mime import RenderError
 
 __all__ = [
     "RUN",
     "NameLinks",
+    "RenderError",
     "anchors",
     "at_end",
     "downloads",

@@ -11,6 +11,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
+from livepages.execution import Failure
 from livepages.source import Block
 
 ENTRY_POINTS = "livepages.mime_renderers"  # the group; the name of each is a MIME type
@@ -25,6 +26,14 @@ class Output:
     data: str  # bytes as base64, what is neither bytes nor text as JSON
     block: Block
     number: int = 0  # among the block's outputs of its kind
+
+
+class RenderError(Exception):
+    """An output that its renderer cannot show."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 Renderer = Callable[[Output], str]
@@ -70,9 +79,18 @@ def render(bundle: Mapping[str, str], block: Block, number: int = 0) -> str:
         bundle: its representations, by MIME type.
         block: what gave it.
         number: which of the block's outputs of its kind it is.
+
+    Raises:
+        RenderError: the renderer fails.
     """
-    found = ((mime, renderer) for mime, renderer in renderers().items() if mime in bundle)
-    return next((renderer(Output(bundle[mime], block, number)) for mime, renderer in found), "")
+    mime = next((mime for mime in renderers() if mime in bundle), "")
+    if not mime:
+        return ""
+    try:
+        return renderers()[mime](Output(bundle[mime], block, number))
+    except Exception as error:  # whatever another distribution does
+        message = f"the renderer of {mime} raised {type(error).__name__}: {error}"
+        raise RenderError(Failure(block.page, block.line, block.line, message)) from error
 
 
 def folded(kind: str, body: str) -> str:
