@@ -153,7 +153,7 @@ def test_integrations_do_not_know_each_other(name: str) -> None:
         ("jax", {"worker.jax_runtime"}),
         ("matplotlib", {"worker.figures", "exporters.script_helpers"}),
         ("mkdocs", {f"integrations.{name}" for name in MKDOCS}),
-        ("markdown_exec", {"rendering.blocks"}),
+        ("markdown_exec", {"integrations.markdown_exec", "rendering.blocks", "source.project"}),
         ("latex2mathml", {"rendering.mathml"}),
         ("nbformat", set()),  # slow to import
         ("pytest", {"integrations.pytest_plugin"}),

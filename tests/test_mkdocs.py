@@ -296,7 +296,6 @@ def test_an_expected_error_is_possible(book: Book) -> None:
         ("pyproject.toml", "[project]\n", "no pyproject.toml with a [tool.livepages] table"),
         ("pyproject.toml", '[tool.livepages]\ndocs = "."\n', "make them the same folder"),
         ("pyproject.toml", '[tool.livepages]\ndocs = "dcos"\n', "did you mean 'docs'?"),
-        ("mkdocs.yml", CONFIG.replace(", livepages]", "]"), "add livepages to markdown_extensions"),
     ],
 )
 def test_a_set_up_that_would_skip_blocks_is_refused(book: Book, file: str, text: str, words: str) -> None:

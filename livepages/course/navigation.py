@@ -1,18 +1,15 @@
 """The site as MkDocs's configuration describes it: its pages, and the order in which a reader meets them."""
 
-import os.path
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-import yaml
 from pathspec import GitIgnoreSpec
-from yaml_env_tag import construct_env_tag
 
 from livepages.course.output_paths import OutputPaths, place
 from livepages.course.pages import find_pages
-from livepages.source import Project, ProjectError
+from livepages.source import ConfigurationError, Project, ProjectError, read_configuration
 
 
 @dataclass(frozen=True)
@@ -49,21 +46,16 @@ class Course:
         return self.places.get(page) or place(page.relative_to(self.docs).as_posix(), self.directory_urls)
 
 
-class _Loader(yaml.SafeLoader):
-    """Reads ``!ENV`` as MkDocs does, and any other tag as nothing."""
-
-
-_Loader.add_constructor("!ENV", construct_env_tag)
-_Loader.add_multi_constructor("", lambda loader, suffix, node: None)
-
-
 def read_course(project: Project) -> Course:
     """The course of a project, by the file of its configuration; all pages and nothing else where there is none.
 
     Raises:
         ProjectError: the file, or one that it inherits from, cannot be read; or as for `make_course`.
     """
-    return make_course(project, _read(project.mkdocs) if project.mkdocs.exists() else {})
+    try:
+        return make_course(project, read_configuration(project.mkdocs) if project.mkdocs.exists() else {})
+    except ConfigurationError as error:
+        raise ProjectError(str(error)) from None
 
 
 def make_course(project: Project, settings: Mapping[str, object], drafts: bool = False) -> Course:
@@ -136,29 +128,3 @@ def _patterns(project: Project, settings: Mapping[str, object], name: str) -> Gi
         return GitIgnoreSpec.from_lines((value or "").splitlines())
     except ValueError as error:
         raise ProjectError(f"{project.mkdocs}: {name}: {error}") from None
-
-
-def _read(file: Path, children: tuple[Path, ...] = ()) -> dict[str, object]:
-    """What a file says, and where it does not, what the file says that it inherits from, as MkDocs reads them."""
-    if file in children:
-        raise ProjectError(f"{file}: INHERIT leads back to this file")
-    try:
-        found = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}  # noqa: S506  (a SafeLoader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ProjectError(f"{file}: {error}") from None
-    if not isinstance(found, dict):
-        raise ProjectError(f"{file}: is not a mapping; write it as name: value")
-    if "INHERIT" not in found:
-        return found
-    parent = Path(os.path.normpath(file.parent / str(found.pop("INHERIT"))))
-    return _merged(_read(parent, (*children, file)), found)
-
-
-def _merged(parent: dict[str, object], child: dict[str, object]) -> dict[str, object]:
-    """Two mappings as one. What both have is the child's, except for mappings, which are merged themselves."""
-    merged = parent | child
-    for name, value in child.items():
-        inherited = parent.get(name)
-        if isinstance(value, dict) and isinstance(inherited, dict):
-            merged[name] = _merged(inherited, value)
-    return merged

@@ -267,10 +267,10 @@ class Runner:
             ended = self._process(project, running, tuple(only))
             if ended is None:
                 break
-            whole = blocks[ended].options.isolated  # no other block rests on the one that ended the process
-            only = [at for at in only if at > ended and (whole or blocks[at].options.isolated)]
-            if whole and any(not blocks[at].options.isolated for at in only):
-                only = [at for at in range(ended) if not blocks[at].options.isolated] + only
+            # Blocks of its namespace rest on the one that ended the process; others need what came before them again.
+            rest = [at for at in only if at > ended and blocks[at].namespace != blocks[ended].namespace]
+            shared = {blocks[at].namespace for at in rest if not blocks[at].options.isolated}
+            only = [at for at in range(ended) if blocks[at].namespace in shared] + rest
         return _run_of(running, project.runtime.computer)
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
@@ -392,16 +392,22 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
                 block.marks,
                 block.importorskip,
                 block.options.isolated,
+                block.namespace,
+                block.options.workdir,
+                block.options.width,
             )
             for block in task.blocks
         ),
         only=only,
-        uses=tuple(word for word in ("matplotlib",) if word in page.script),
+        uses=() if project.fences == "exec" else tuple(word for word in ("matplotlib",) if word in page.script),
         imports=_imports(task, project, only),
         settings=page.settings.runtime,
         options=project.options,
         path=(str(project.snippets),),
         root=str(project.root),
+        # As markdown-exec has it for the blocks that it executes.
+        work=str(project.root) if project.fences == "exec" else "",
+        main="code_block" if project.fences == "exec" else "__main__",
         cache=str(project.cache / "compiled"),
         nice=nice,
         asked=time.monotonic(),
@@ -494,7 +500,7 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
     stopped = stopped_after(number, blocks[number].line)
     running.messages.all.append(BlockFinished(number, outcome))
     for at in range(number + 1, len(blocks)):
-        if all_after or not (blocks[number].options.isolated or blocks[at].options.isolated):
+        if all_after or blocks[at].namespace == blocks[number].namespace:
             running.messages.all.append(BlockFinished(at, stopped))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from livepages.course import Course, Guide, find_guide, history, sources
 from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, pair_results
 from livepages.integrations.build_cache import digest
+from livepages.integrations.executed import ExecutedPages
 from livepages.records import RecordedOutcome, Records, check_page
 from livepages.rendering import anchors, status
 from livepages.source import Inventory, Page, read_inventories
@@ -54,6 +55,7 @@ class Build:
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
         self._names = ""
+        self.executed = ExecutedPages(engine, self._of_file, False)
 
     def begin(
         self,
@@ -108,9 +110,12 @@ class Build:
         self.pages = {page.path: page for page in read}
         self.guide = guide(course, self.pages, inventory)
         self._runs = {page.name: runs[page.path] for page in programs}
-        self.failures = [*unread, *self.guide.problems(), *self.records.problems(read)]
-        for page in programs:
-            self.failures += check_page(page, self._runs[page.name], self.records)
+        self.executed = ExecutedPages(self.engine, self._of_file, may_run)
+        self.failures = [*unread]
+        if self.engine.project.fences == "all":  # otherwise it is known when a page is shown what is on it
+            self.failures += [*self.guide.problems(), *self.records.problems(read)]
+            for page in programs:
+                self.failures += check_page(page, self._runs[page.name], self.records)
 
     def _prepare(self, files: Iterable[Path]) -> None:
         """If the page that was edited last has to run, have the process that pages need start while all are read."""
@@ -143,6 +148,14 @@ class Build:
         """What running a page gave."""
         return self._runs.get(page.name) or Run(pair_results(page))
 
+    def _of_file(self, path: Path) -> tuple[Page, Run] | None:
+        page = self.pages.get(path)
+        return (page, self.run_of(page)) if page else None
+
+    def fail(self, failures: Iterable[Failure]) -> None:
+        """Note failures, each of them once."""
+        self.failures += [failure for failure in dict.fromkeys(failures) if failure not in self.failures]
+
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then, or as far as it is text; None if it is no page's."""
         if path in self.pages:
@@ -170,6 +183,11 @@ class Build:
 
     def shown_as(self, path: Path, text: str) -> object:
         """What decides how this text of a file is shown: equal for two builds that show it the same way."""
+        if self.engine.project.fences == "exec":
+            lines = [line for line, _ in self.engine.project.include(text.split("\n"))]
+            executed, run = self.executed.find(path, lines)
+            self.fail(check_page(executed, run, self.records))
+            return lines, replace(executed, blocks=()), run
         page = self.pages.get(path)
         if page is None:
             return text, self._names, tuple(self.failures)

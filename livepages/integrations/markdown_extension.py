@@ -26,8 +26,9 @@ from livepages import rendering
 from livepages.course import Guide, read_course
 from livepages.execution import Engine, Failure, Run
 from livepages.integrations.build import REPORT, Build, Conversion, Report
+from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.rendering import NameLinks, status
-from livepages.source import Block, Inventory, Page, find_project
+from livepages.source import Block, Inventory, Page, PageError, find_project
 
 _report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
 
@@ -108,14 +109,17 @@ class _Show(Preprocessor):
         self.whole = False
         self.guide: Guide | None = None
         self.inventory = Inventory()
+        self.blocks: ExecutedBlocks | None = None  # of a page whose fences markdown-exec lays out
         self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
-        self.page, self.whole = None, False
+        self.page, self.whole, self.blocks = None, False, None
         build = self._conversion.build if self._conversion else _own_build()
         self.guide = build.guide
         if _inside():
             return lines
+        if build.engine.project.fences == "exec":
+            return self._execute(build, lines)
         self.inventory = build.inventory
         text = _normal("\n".join(lines))
         page = build.pages.get(path) if (path := self._path(build, text)) else None
@@ -145,6 +149,23 @@ class _Show(Preprocessor):
         more = "" if build.guide.links_downloads else rendering.at_end(place)
         notebook = quote(posixpath.basename(place.notebook))
         return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
+
+    def _execute(self, build: Build, lines: list[str]) -> list[str]:
+        """Prepare what markdown-exec is to show for the fences in these lines."""
+        path = self._path(build, "\n".join(lines))
+        if path is None:
+            return lines
+        register()
+        try:
+            page, run = build.executed.find(path, lines)
+        except PageError as error:
+            failed = [Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults]
+            self.report(failed)
+            return [self.md.htmlStash.store(rendering.failures_shown(failed))]
+        self.report(run.failures)
+        self.blocks = ExecutedBlocks(page.name, run.results)
+        show(self.md, self.blocks)
+        return lines
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""
@@ -202,7 +223,9 @@ class _Show(Preprocessor):
     def report(self, failures: list[Failure]) -> None:
         """Tell of failures found while showing."""
         if self._conversion:
-            self._conversion.build.failures += failures
+            self._conversion.build.fail(failures)
+        elif not failures:
+            return
         elif _report:
             Report(Path(_report)).add(failures)
         else:
@@ -265,5 +288,7 @@ class _Check(Postprocessor):
             if failed := [*dict.fromkeys(wrong), *rendering.missing(page, text)]:
                 self._show.report(failed)
                 text = rendering.failures_shown(failed) + text
+        if self._show.blocks and self._show.whole:
+            self._show.report(self._show.blocks.end())
         text = rendering.unmarked(text)
         return self._show.guide.html(text) if self._show.guide else text

@@ -39,7 +39,7 @@ from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
 from livepages.rendering import failures_shown
-from livepages.source import Page, Project, ProjectError, find_project
+from livepages.source import NoProjectError, Page, Project, ProjectError, find_project, site_project
 
 if TYPE_CHECKING:  # a build does not need it
     from mkdocs.livereload import LiveReloadServer
@@ -94,7 +94,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             check_address(*config.dev_addr)
         project = self._project(config)
         if "livepages" not in config.markdown_extensions:
-            raise PluginError("add livepages to markdown_extensions, which shows what the plugin runs")
+            config.markdown_extensions.append("livepages")
         if self._build is None or self._build.engine.project != project:
             if self._build:
                 self._build.engine.close()
@@ -125,6 +125,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _project(self, config: MkDocsConfig) -> Project:
         try:
             project = replace(find_project(self._docs), mkdocs=Path(config.config_file_path))
+        except NoProjectError:
+            project = site_project(Path(config.config_file_path))
         except ProjectError as error:
             self._refuse(str(error))
             return self._current().engine.project
@@ -201,8 +203,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._converted == 2:
 
             def convert(page: MkDocsPage) -> None:
+                page = config.plugins.on_pre_page(page, config=config, files=files)
                 page.read_source(config)
-                page.markdown = self.on_page_markdown(page.markdown or "", page=page, config=config, files=files)
+                page.markdown = config.plugins.on_page_markdown(
+                    page.markdown or "", page=page, config=config, files=files
+                )
                 page.render(config, files)
 
             later = list(dropwhile(lambda file: file.page is not page, files.documentation_pages()))[1:]
@@ -257,7 +262,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._end_ahead()
         build = self._current()
         project = build.engine.project
-        if self._converted > 1:  # their other forms will have to be made too
+        if self._converted > 1 and project.fences == "all":  # their other forms will have to be made too
             output = OutputFolder(Path(config.site_dir), project.docs, self._emptied)
             forms = Publication(project, build.guide.course, build.ran, output, self._kept.made)
             self._ahead.begin(forms.pages, forms.forms)
@@ -283,6 +288,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
+        if self._current().engine.project.fences == "exec":
+            self._end_ahead()
+            self._current().over()
+            return
         try:
             failed = finish(self._current(), Path(config.site_dir), self._say_once, self._kept.made, self._emptied)
         except ProjectError as error:

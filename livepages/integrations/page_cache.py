@@ -16,8 +16,12 @@ from mkdocs.structure.toc import AnchorLink, TableOfContents
 from livepages.integrations.build import Build
 from livepages.integrations.build_cache import Kept
 
-# A fence of another language that markdown-exec runs while it converts: what it prints, nobody knows beforehand.
-_EXECUTED = re.compile(r"^[> \t]*(`{3,}|~{3,})(?!python\b|py\b).*\bexec=", re.MULTILINE)
+# Fences that markdown-exec runs while it converts: what they print, nobody knows beforehand. By what says which of a
+# site's Python fences run.
+_EXECUTED = {
+    "all": re.compile(r"^[> \t]*(`{3,}|~{3,})(?!python\b|py\b).*\bexec=", re.MULTILINE),
+    "exec": re.compile(r"^[> \t]*(`{3,}|~{3,})[ \t{.]*(bash|console|sh)\b.*\bexec=", re.MULTILINE),
+}
 
 # Packages whose extensions make their HTML of the page's text and the site's settings alone; except for one, which puts
 # pictures into the page. Any other may ask for more: mkdocstrings reads modules, and tells autorefs what it has found.
@@ -50,7 +54,8 @@ def convert_once(
         given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(addresses)
         heard = _Warnings().are_heard  # where none is, a page may be kept that has deserved one
         key = kept.key([*given, _appended(config), heard])
-        once = not _EXECUTED.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
+        executed = _EXECUTED[build.engine.project.fences]
+        once = not executed.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
         if once:
             if (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
                 return

@@ -1,7 +1,16 @@
 """Turns a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
 
 from livepages.rendering import status
-from livepages.rendering.blocks import anchors, failures_shown, missing, page_lines, stamp, unmarked
+from livepages.rendering.blocks import (
+    anchors,
+    failures_shown,
+    figures_shown,
+    missing,
+    not_shown,
+    page_lines,
+    stamp,
+    unmarked,
+)
 from livepages.rendering.downloads import RUN, at_end, downloads, restore_downloads
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
@@ -14,7 +23,9 @@ __all__ = [
     "at_end",
     "downloads",
     "failures_shown",
+    "figures_shown",
     "missing",
+    "not_shown",
     "page_lines",
     "restore_downloads",
     "stamp",

@@ -161,8 +161,20 @@ def _result(result: BlockResult, context: _Context) -> str:
     return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{elsewhere}{small}</div>'
 
 
+def figures_shown(result: BlockResult) -> str:
+    """Return the figures that a block left open, as HTML."""
+    return "".join(_figures(result.block, result.shown))
+
+
 def _figures(block: Block, shown: Outcome) -> list[str]:
     return [render({"image/svg+xml": svg}, block, number) for number, svg in enumerate(shown.figures)]
+
+
+def not_shown(result: BlockResult) -> str:
+    """Return why there is no output of a block, as HTML: it has not run yet, or does not run here."""
+    if result.outcome.pending:
+        return _pending(result.block, None)
+    return _not_run(result.block, result.outcome.skipped, where="Not run" if result.stopped_by else "Not run here")
 
 
 def _text(stream: str, text: str, block: Block) -> str:

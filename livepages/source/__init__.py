@@ -4,16 +4,20 @@ Knows nothing of how code runs.
 """
 
 from livepages.source.fences import find_fences, includes
+from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
-from livepages.source.page import Block, Page, PageError, read_page
-from livepages.source.project import MARKDOWN, NoProjectError, Project, ProjectError, find_project
+from livepages.source.page import Block, Page, PageError, changed_page, read_page
+from livepages.source.project import MARKDOWN, NoProjectError, Project, ProjectError, find_project, site_project
 from livepages.source.suggestions import closest
+from livepages.source.superfences import EXECUTED, own_options
 
 __all__ = [
+    "EXECUTED",
     "MARKDOWN",
     "Affects",
     "Block",
+    "ConfigurationError",
     "Inventory",
     "NoProjectError",
     "Page",
@@ -22,10 +26,14 @@ __all__ = [
     "Project",
     "ProjectError",
     "Use",
+    "changed_page",
     "closest",
     "find_fences",
     "find_project",
     "includes",
+    "own_options",
+    "read_configuration",
     "read_inventories",
     "read_page",
+    "site_project",
 ]

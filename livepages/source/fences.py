@@ -1,13 +1,15 @@
 """The lines of a page after includes, and the fences in them, as pymdownx.superfences would find them."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from markdown import Markdown
 from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
+from pymdownx.superfences import SuperFencesBlockPreprocessor
 
 PYTHON = ("python", "py")
 
@@ -60,7 +62,7 @@ class _Stack(set[str]):
 def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
     """The lines after includes, each with its line number (from 1) in the page."""
     preprocessor: _Snippets | None = None
-    for number, directive in _directives(lines):
+    for number, directive in directives(lines):
         if "8<-" not in directive[0]:
             yield directive[0], number
             continue
@@ -81,14 +83,14 @@ def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
 def includes(text: str) -> frozenset[str]:
     """The names of the files that a page includes, without their sections."""
     found: set[str] = set()
-    for _, directive in _directives(text.splitlines()):
+    for _, directive in directives(text.splitlines()):
         names = directive[1:-1] or re.findall(r"-+8<-+\s+[\"']([^\"']+)", directive[0])
         found |= {name.strip().partition(":")[0] for name in names}
     return frozenset(found)
 
 
-def _directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Each line on its own, except that a ``--8<--`` block of several paths comes as one, with its first line."""
+def directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield each line on its own, except that a ``--8<--`` block of several paths comes as one, with its first line."""
     several: list[str] = []
     first = 0
     for number, line in enumerate(lines, 1):
@@ -106,49 +108,103 @@ def _directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
         raise LineError(first, "include: the --8<-- block is not closed")
 
 
-# As pymdownx.superfences has it: any mix of quote marks and blanks, then the fence.
-_OPENING = re.compile(r"""(?P<prefix>[> \t]*)(?P<fence>`{3,}|~{3,})(?P<info>(?:[^`"'\n]|"[^"\n]*"|'[^'\n]*')*)""")
-_CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
+class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
+    """Finds fences as pymdownx.superfences does, which it is but for that it notes them instead of replacing them.
+
+    Args:
+        md: has the extension.
+    """
+
+    def __init__(self, md: Markdown) -> None:
+        super().__init__(md)
+        extension: Any = md.preprocessors["fenced_code_block"]
+        self.config, self.extension = extension.config, extension.extension
+        self.found: list[tuple[Fence, str, dict[str, Any]]] = []  # with its language, and its options
+        self.abandoned: dict[int, int | None] = {}  # the opening lines of what is none after all, with why: which line
+        self._number = self._opening = -1
+        self.fence: Any = None  # the marker of the one that is open
+
+    def record(self, lines: Iterable[str]) -> list[tuple[Fence, str, dict[str, Any]]]:
+        """Return the fences of a text, each with its language and what its validator made of its options."""
+        self.run(list(lines))
+        if self.fence is not None:
+            self.abandoned[self._opening] = None
+        return self.found
+
+    def parse_whitespace(self, line: str) -> str:
+        """Note that this line may be an opening one."""
+        self._number += 1
+        self._opening = self._number
+        return str(super().parse_whitespace(line))
+
+    def parse_fence_line(self, line: str) -> tuple[str, str]:
+        """Note that this line is inside a fence, or ends it."""
+        self._number += 1
+        ws, content = super().parse_fence_line(line)
+        return ws, content
+
+    def process_nested_block(self, ws: str, content: str, start: int, end: int) -> None:
+        """Note a fence that has come to its end."""
+        info = self.first[len(self.ws) + len(self.fence) :].strip()
+        inside = tuple(line[self.ws_virtual_len :] for line in self.code)
+        self.found.append((Fence(start, end, self.ws, info, inside), self.lang or "", self.options))
+        self.fence = None
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what has been read of a fence; if there is one, it is none after all."""
+        if self.fence is not None:
+            self.abandoned[self._opening] = self._number
+        super().clear()
+
+
+@cache
+def _superfences() -> Markdown:
+    """The extension, with any options and languages."""
+    anything = {"name": "*", "class": "", "validator": lambda *_: True}
+    return Markdown(
+        extensions=["pymdownx.superfences"],
+        extension_configs={"pymdownx.superfences": {"custom_fences": [anything]}},
+    )
+
+
+# A line that may begin with code in the text, but not with a fence of Python.
+_LIKE_A_FENCE = re.compile(r"[> \t]*(`{3,}|~{3,})\s*(?:(?:python|py)\b|(?!.*\1)\S)")
 
 
 def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
-    """Each fence of the lines after includes, which come from the lines `origin` of the page.
+    """Yield each fence of the lines after includes, which come from the lines `origin` of the page.
 
     Raises:
         LineError: a renderer would not take this as a fence.
     """
-    number = 0
-    comment: range | None = None
-    while number < len(lines):
-        line = lines[number]
-        if comment and number >= comment.stop:
-            comment = None
-        if not comment and re.match(r"\s*<!--(?!.*-->)", line):
-            comment = range(number, _closing(lines, number))
-        match = _OPENING.fullmatch(line)
-        if not match:
-            if re.match(r"[> \t]*(`{3,}|~{3,})\s*(python|py)\b", line):
-                raise LineError(origin[number], f"not a fence as Markdown has them: {line.strip()}")
-            number += 1
+    recorder = Recorder(_superfences())
+    fences = [fence for fence, _, _ in recorder.record(lines)]
+    faults = [
+        LineError(origin[start], "the fence is not closed")
+        if end is None
+        else LineError(origin[end], f"the fence of line {origin[start]} ends here: indented less than it")
+        for start, end in recorder.abandoned.items()
+    ]
+    inside = {number for fence in fences for number in range(fence.start, fence.end)}
+    comments: dict[int, range] = {}  # by each of their lines
+    for number, line in enumerate(lines):
+        if number in inside:
             continue
-        start, prefix, marker, info = number, match["prefix"], match["fence"], match["info"].strip()
-        width = len(prefix.expandtabs(4))
-        content: list[str] = []
-        for end in range(start + 1, len(lines)):
-            inner = lines[end].expandtabs(4) if "\t" in lines[end][:width] else lines[end]
-            head, tail = inner[:width], inner[width:]
-            if tail.rstrip() == marker and not head.strip("> "):
-                break
-            if head.strip("> ") or (inner.strip("> ") and len(head) < width):
-                raise LineError(origin[end], f"the fence of line {origin[start]} ends here: indented less than it")
-            content.append(tail)
-        else:
-            raise LineError(origin[start], "the fence is not closed")
-        fence = Fence(start, end + 1, prefix, info, tuple(content), comment)
+        if number not in comments and re.match(r"\s*<!--(?!.*-->)", line):
+            comment = range(number, _closing(lines, number))
+            comments |= dict.fromkeys(comment, comment)
+        if number not in recorder.abandoned and _LIKE_A_FENCE.match(line):
+            faults.append(LineError(origin[number], f"not a fence as Markdown has them: {line.strip()}"))
+    if faults:
+        raise min(faults, key=lambda fault: fault.line)
+    for fence in fences:
         if fence.language in PYTHON:
-            _check_container(lines, start, width, origin)
-        yield fence
-        number = end + 1
+            _check_container(lines, fence.start, len(fence.prefix), origin)
+        yield replace(fence, comment=comments.get(fence.start))
+
+
+_CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
 
 
 def _closing(lines: tuple[str, ...], start: int) -> int:

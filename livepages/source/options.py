@@ -61,6 +61,12 @@ def _number(wanted: str) -> Read:
     return read
 
 
+def _number_of_columns(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ValueError("a number of columns")
+    return int(text)
+
+
 def _text(wanted: str, is_right: Callable[[str], object]) -> Read:
     def read(text: str) -> str:
         if not is_right(text):
@@ -128,6 +134,12 @@ class Options:
         "the block runs only on hosts that have this, for example `gpu`")
     timeout: float = _option(0.0, _number("a number of seconds"), Affects.CHECK, "90",
         "the number of seconds the block may take")
+    session: str = _option("", _words, Affects.PROGRAM, "tutorial",
+        "the blocks of a page that name the same session share a namespace, which no other block sees", "session")
+    workdir: str = _option("", _words, Affects.RUN, "examples",
+        "the folder that the block runs in, as seen from the project's", "workdir")
+    width: int = _option(0, _number_of_columns, Affects.RUN, "100",
+        "the width of the terminal that the block finds, in columns", "width")
     raises: str = _option("", _text("the name of an exception class", _is_class), Affects.CHECK, "TypeError",
         "the block must raise this error, which the page shows")
     match: str = _option("", _pattern, Affects.CHECK, "shapes .* differ",

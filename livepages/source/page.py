@@ -10,7 +10,7 @@ knows neither tildes nor block quotes nor nesting nor options.
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import takewhile
@@ -25,6 +25,7 @@ from livepages.source.imports import first_imports
 from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
 from livepages.source.suggestions import closest
+from livepages.source.superfences import EXECUTED, align, block_options
 from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
@@ -57,6 +58,12 @@ class Block:
     expected_output: str | None = None
     expected_output_ignore_whitespace: bool = False
     key: str = ""
+    shows_figures: bool = True  # whether the figures that it leaves open are part of its output
+
+    @property
+    def namespace(self) -> str:
+        """The name of the namespace that the block runs in; empty for the page's."""
+        return f"{self.index}" if self.options.isolated else self.options.session and f"session {self.options.session}"
 
     @property
     def runs(self) -> bool:
@@ -75,7 +82,7 @@ class Block:
         return Expected(
             self.options.raises,
             self.options.match,
-            bool(self.options.alt),
+            bool(self.options.alt) if self.shows_figures else None,
             self.expected_output,
             self.expected_output_ignore_whitespace,
         )
@@ -102,6 +109,7 @@ class Page:
     blocks: tuple[Block, ...]
     settings: Settings
     meta: Mapping[str, object]  # the front matter
+    origin: tuple[int, ...] = ()  # for each line of `text`, its line number in the file; only for executed fences
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -158,6 +166,14 @@ class Page:
         """The blocks that run, in order."""
         return tuple(block for block in self.blocks if block.runs)
 
+    def is_same_program(self, other: "Page") -> bool:
+        """Whether another page has the same blocks, wherever they are."""
+        mine, others = (
+            [(block.fence.language, block.fence.content, block.options) for block in page.program]
+            for page in (self, other)
+        )
+        return mine == others
+
     @property
     def script(self) -> str:
         """The program as one file of Python."""
@@ -209,6 +225,8 @@ def parse(text: str, path: Path, project: Project) -> Page:
     name = project.name(path)
     text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
     lines = text.split("\n")
+    if project.fences == "exec":
+        return _executed_page(text, path, project)
     try:
         length = front_matter_length(lines)
         expanded = tuple(expand([""] * length + lines[length:], project.snippets))
@@ -237,6 +255,75 @@ def _page(
         first, *others = (PageError(name, fault.line, fault.message) for fault in faults)
         raise PageError(name, first.line, first.message, tuple(others))
     return Page(path, name, text, lines, blocks, settings, meta)
+
+
+def _executed_page(text: str, path: Path, project: Project) -> Page:
+    """Read a page of a site in which only the fences run that markdown-exec would execute.
+
+    Everything else on it is for others to read: nothing but an option of ours can be wrong.
+    """
+    lines = text.split("\n")
+    try:
+        length = front_matter_length(lines)
+        settings, meta = read_front_matter(lines[:length], project.runtime)
+    except LineError:
+        length = _any_front_matter(lines)
+        settings, meta = read_front_matter((), project.runtime)
+    expanded = project.include([""] * length + lines[length:])
+    return _of_executed_lines(
+        Page(path, project.name(path), text, (), (), settings, meta),
+        tuple(line for line, _ in expanded),
+        [number for _, number in expanded],
+        project,
+    )
+
+
+def _any_front_matter(lines: list[str]) -> int:
+    try:
+        return front_matter_length(lines)
+    except LineError:  # a rule, for Markdown
+        return 0
+
+
+def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: Project) -> Page:
+    """Return a page as it is after plugins and hooks have made these lines of it, includes expanded.
+
+    Args:
+        path: its file, which need not be there: plugins make pages, too.
+        page: what the file holds.
+        lines: the text.
+        project: the site.
+
+    Raises:
+        PageError: an option of a fence has a wrong value.
+    """
+    page = page or _executed_page("", path, project)
+    return _of_executed_lines(page, tuple(lines), align(lines, page.text, page.origin), project)
+
+
+def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], project: Project) -> Page:
+    faults: list[PageError] = []
+    blocks: list[Block] = []
+    digests: dict[str, str] = {}  # by namespace
+    start = 1
+    for found in project.scanner.scan(lines):
+        if found.language not in EXECUTED:
+            continue
+        code, numbers = found.program(origin)
+        try:
+            options = block_options(found.options)
+        except ValueError as error:
+            faults.append(PageError(page.name, origin[found.fence.start], str(error)))
+            continue
+        block = Block(page.name, len(blocks), origin[found.fence.start], code, numbers, start, options, found.fence)
+        block = replace(block, shows_figures=bool(options.alt))
+        before = digests.get(block.namespace) or _digest(KEY_VERSION, *map(str, page.settings.runtime.values()))
+        digests[block.namespace] = key = _digest(before, block.namespace, code, options.key)
+        blocks.append(replace(block, key=key))
+        start += code.count("\n") + 1
+    if faults:
+        raise PageError(page.name, faults[0].line, faults[0].message, tuple(faults[1:]))
+    return replace(page, text=lines, blocks=tuple(blocks), origin=tuple(origin))
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------

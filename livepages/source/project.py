@@ -13,20 +13,27 @@ Settings are in ``pyproject.toml``::
     runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
     guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
     preload = []              # modules that every page finds imported; those it imports first are so anyway
+    fences = "all"            # which Python fences run; "exec": those with exec="on", as markdown-exec has it
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
+
+Without the table, the project is that of a ``mkdocs.yml`` which lists the plugin. Unless ``fences`` says otherwise, the
+fences of a site that lists markdown-exec are read as markdown-exec reads them.
 """
 
 import math
 import os.path
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from livepages.source.imports import any_imports
+from livepages.source.mkdocs_yml import ConfigurationError, named, read_configuration
 from livepages.source.suggestions import closest
+from livepages.source.superfences import Scanner, include
 from livepages.worker import Runtime, built_in, find_runtime, runtimes
 
 MARKDOWN = (".md", ".markdown", ".mdown", ".mkdn", ".mkd")  # the endings of pages, as MkDocs has them
@@ -55,8 +62,35 @@ class Project:
     timeout: float = 60.0
     guide: str = ""
     preload: tuple[str, ...] = ()
+    fences: str = "all"  # or "exec"
+    configuration: Mapping[str, object] = field(default_factory=dict)  # the site's, where `fences` is "exec"
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
     options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
+
+    @cached_property
+    def scanner(self) -> Scanner:
+        """What finds the fences that markdown-exec executes on this site.
+
+        Raises:
+            ProjectError: markdown-exec is not installed.
+        """
+        try:
+            import markdown_exec
+        except ImportError:
+            raise ProjectError(f'{self.mkdocs}: fences = "exec" needs markdown-exec; install it') from None
+        languages = named(self.configuration.get("plugins")).get("markdown-exec", {}).get("languages")
+        config = self._extension("pymdownx.superfences") or {}
+        return Scanner(languages or list(markdown_exec.formatters), markdown_exec.validator, config)
+
+    def include(self, lines: Sequence[str]) -> list[tuple[str, int]]:
+        """Return the lines after the includes of the site, each with its line number (from 1) before them."""
+        config = self._extension("pymdownx.snippets")
+        if config is None:
+            return [(line, number) for number, line in enumerate(lines, 1)]
+        return list(include(lines, config, self.mkdocs.parent))
+
+    def _extension(self, name: str) -> Mapping[str, object] | None:
+        return named(self.configuration.get("markdown_extensions")).get(name)
 
     def own(self, path: Path) -> Path:
         """The path by which this project knows a file that it holds, however the file was reached.
@@ -79,7 +113,7 @@ def find_project(start: Path) -> Project:
 
     Raises:
         NoProjectError: no ``pyproject.toml`` at or above `start` has a ``[tool.livepages]`` table.
-        ProjectError: the file is not TOML, or the table holds a name or a value that cannot be used.
+        ProjectError: a file cannot be read, or the table holds a name or a value that cannot be used.
     """
     start = Path(os.path.abspath(start))  # not resolved: pages may be links to files outside
     for folder in (start, *start.parents):
@@ -92,7 +126,31 @@ def find_project(start: Path) -> Project:
             table = tool.get("livepages") if isinstance(tool, dict) else None
             if table is not None:
                 return _project(folder.resolve(), table, file)
-    raise NoProjectError(f"{start}: no pyproject.toml with a [tool.livepages] table here or above")
+    for folder in (start, *start.parents):
+        file = folder / "mkdocs.yml"
+        if file.is_file() and "livepages" in named(_configuration(file).get("plugins")):
+            return site_project(file)
+    raise NoProjectError(
+        f"{start}: no pyproject.toml with a [tool.livepages] table here or above, and no mkdocs.yml with livepages "
+        "among its plugins"
+    )
+
+
+def site_project(mkdocs: Path) -> Project:
+    """Return the project of a site that has no ``[tool.livepages]`` table, by the file of its configuration.
+
+    Raises:
+        ProjectError: as for `find_project`.
+    """
+    docs = _configuration(mkdocs).get("docs_dir") or "docs"
+    return _project(mkdocs.parent.resolve(), {"docs": str(docs), "mkdocs": mkdocs.name}, mkdocs)
+
+
+def _configuration(mkdocs: Path) -> Mapping[str, object]:
+    try:
+        return read_configuration(mkdocs)
+    except ConfigurationError as error:
+        raise ProjectError(str(error)) from None
 
 
 _PATHS = {
@@ -107,6 +165,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "reference": ("text", str),
     "timeout": ("a number of seconds above 0", (int, float)),
     "runtime": ("the name of a runtime", str),
+    "fences": ('"all" or "exec"', str),
     "guide": ("text", str),
     "preload": ("a list of installed modules", list),
 }
@@ -152,6 +211,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
             not right
             or (name == "timeout" and not 0 < value < math.inf)
             or (name == "preload" and not _are_there(value))
+            or (name == "fences" and value not in ("all", "exec"))
         ):
             raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not {wanted}")
     paths = {name: root / str(table.get(name, usual)) for name, usual in _PATHS.items()}
@@ -168,4 +228,18 @@ def _project(root: Path, table: object, file: Path) -> Project:
             where = f"[tool.livepages.{runtime.name}] {name}"
             raise ProjectError(f"{file}: {where} = {value!r} is not true, false, a number or text")
     cache = root / ".cache" / "livepages"
-    return Project(root=root, **paths, cache=cache, **rest, runtime=runtime, options=options)  # type: ignore[arg-type]
+    configuration: Mapping[str, object] = {}
+    if table.get("fences") != "all" and paths["mkdocs"].exists():
+        configuration = _configuration(paths["mkdocs"])
+    of_markdown_exec = "markdown-exec" in named(configuration.get("plugins"))
+    fences = table.get("fences", "exec" if of_markdown_exec else "all")
+    return Project(
+        root=root,
+        **paths,  # type: ignore[arg-type]
+        cache=cache,
+        **rest,
+        fences=fences,
+        configuration=configuration if fences == "exec" else {},
+        runtime=runtime,
+        options=options,
+    )

@@ -17,8 +17,8 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from livepages.worker import figures
@@ -63,67 +63,72 @@ for _feature in __future__.all_feature_names:
 # --- one block ---------------------------------------------------------------------------------------------------
 
 
-class Program:
-    """A page's module, as ``__main__``, and the script that holds the blocks run so far."""
+@dataclass
+class Namespace:
+    """A module that blocks run in, one after another."""
 
-    def __init__(self, folder: Path, name: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
+    module: types.ModuleType
+    flags: int = 0  # of the features of the future that they have imported
+    completed: list[BlockSpec] = field(default_factory=list)  # the blocks that have run to their end
+
+
+class Program:
+    """A page's namespaces, each of which is ``__main__`` while in use, and the script of the blocks run so far."""
+
+    def __init__(self, folder: Path, name: str, main: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
         file = folder / "script" / name
-        self._name, self._runtime = name, runtime
-        self._flags = 0
-        self._completed: list[BlockSpec] = []  # the blocks that have run to their end
+        self._name, self._main, self._runtime = name, main, runtime
         script = "\n".join(block.code for block in blocks)
         # Lines as Python counts them: other characters end lines for `str.splitlines` too.
         linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
         sys.argv = [str(file)]
         file.parent.mkdir()
         self._file = file
-        self.module = self._new_module()
-        self._write()
+        self._namespaces = {"": self._new_namespace()}
+        self._use(self._namespaces[""])
 
-    def _new_module(self) -> types.ModuleType:
-        module = sys.modules["__main__"] = types.ModuleType("__main__")
+    def _new_namespace(self) -> Namespace:
+        module = types.ModuleType(self._main)
         # A real file, so that multiprocessing can start children from it, as from a script.
         module.__file__ = str(self._file)
         module.__dict__["__builtins__"] = __builtins__
         module.__annotations__ = {}
-        return module
+        return Namespace(module)
 
-    def execute(self, block: BlockSpec) -> BaseException | None:
-        """Run a block, in the page's namespace or in one of its own; the exception it ended with, if any."""
-        if not block.isolated:
-            return self._execute(block)
-        page = self.module, self._flags, self._completed
-        self.module, self._flags, self._completed = self._new_module(), 0, []
-        try:
-            with self._runtime.settings_kept():
-                return self._execute(block)
-        finally:
-            self.module, self._flags, self._completed = page
-            sys.modules["__main__"] = self.module
-            self._write()
-
-    def _execute(self, block: BlockSpec) -> BaseException | None:
-        self._write(block)
-        try:
-            source = "\n" * (block.start - 1) + block.code
-            for code in compile_block(source, self._name, self._flags, _FUTURES):
-                self._flags |= code.co_flags & _FUTURES
-                exec(code, self.module.__dict__)
-            self._runtime.flush()
-        except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
-            self._write()
-            return error
-        self._completed.append(block)
-        return None
-
-    def _write(self, *under_way: BlockSpec) -> None:
-        """Write the script of the blocks run so far, and of one under way, from which children start."""
+    def _use(self, namespace: Namespace, *under_way: BlockSpec) -> None:
+        """Have a namespace be the program, and its script that of the blocks run so far, and of one under way."""
+        sys.modules["__main__"] = sys.modules[self._main] = namespace.module
         text = ""
-        for block in (*self._completed, *under_way):
+        for block in (*namespace.completed, *under_way):
             text += "\n" * (block.start - 1 - text.count("\n")) + block.code
         # A file that is cut and written again goes to the disk at once under ext4 (auto_da_alloc); a new one does not.
         self._file.unlink(missing_ok=True)
         self._file.write_text(_futures_first(text), encoding="utf-8")
+
+    def execute(self, block: BlockSpec) -> BaseException | None:
+        """Run a block in its namespace; the exception it ended with, if any."""
+        if not block.isolated:
+            return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace()))
+        try:
+            with self._runtime.settings_kept():
+                return self._execute(block, self._new_namespace())
+        finally:
+            self._use(self._namespaces[""])
+
+    def _execute(self, block: BlockSpec, namespace: Namespace) -> BaseException | None:
+        self._use(namespace, block)
+        try:
+            source = "\n" * (block.start - 1) + block.code
+            with contextlib.chdir(block.workdir) if block.workdir else contextlib.nullcontext(), _width(block.width):
+                for code in compile_block(source, self._name, namespace.flags, _FUTURES):
+                    namespace.flags |= code.co_flags & _FUTURES
+                    exec(code, namespace.module.__dict__)
+                self._runtime.flush()
+        except BaseException as error:  # noqa: BLE001  (SystemExit and KeyboardInterrupt are outcomes here)
+            self._use(namespace)
+            return error
+        namespace.completed.append(block)
+        return None
 
     def describe(self, error: BaseException, root: str) -> Raised:
         """An exception as its page shows it: the page's and the project's own frames, then the message."""
@@ -173,6 +178,22 @@ class Program:
         return frame.filename == self._name or is_local(frame.filename, root)
 
 
+@contextlib.contextmanager
+def _width(columns: int) -> Iterator[None]:
+    """Have programs find a terminal of so many columns, if there is a number of them."""
+    if not columns:
+        yield
+        return
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(columns)
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS", None)
+        if before is not None:
+            os.environ["COLUMNS"] = before
+
+
 def _futures_first(code: str) -> str:
     """Code in which imports from `__future__` come first, as they must, although a later block holds them."""
     if "__future__" not in code:
@@ -213,8 +234,8 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     capture = Capture(folder / OUTPUTS, scrub_paths(job.root, job.folder))
     capture.begin(job.only[0])
     guard = Guard(folder)
-    work = os.path.realpath(folder / "work")
-    os.mkdir(work)
+    work = os.path.realpath(job.work or folder / "work")
+    os.makedirs(work, exist_ok=True)
     os.chdir(work)
     gc.unfreeze()
     hide_frames(Program._execute.__code__)
@@ -223,7 +244,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
         tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
-    program = Program(folder, job.name, job.blocks, runtime)
+    program = Program(folder, job.name, job.main, job.blocks, runtime)
     dependencies.go_on(lambda files, probes: tell(DependenciesReported(files, probes)))
     displays = sys.displayhook = DisplayHook()
     known = set(threading.enumerate())
@@ -231,24 +252,25 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     process = os.getpid()
     began = time.perf_counter()
     given: dict[int, Outcome] = {}
-    stopped: Outcome | None = None  # of the blocks after one that failed
-    absent = NotBound()
+    stopped: dict[str, Outcome] = {}  # by namespace, of the blocks after one that failed
+    unbound: dict[str, NotBound] = {block.namespace: NotBound() for block in job.blocks}
     tell(Ready(time.monotonic() - job.asked))
     for number, block in enumerate(job.blocks):
         if number not in job.only:
             continue
-        if stopped and not block.isolated:
-            tell(BlockFinished(number, stopped))
+        absent = unbound[block.namespace]
+        if block.namespace in stopped:
+            tell(BlockFinished(number, stopped[block.namespace]))
             continue
         if number != job.only[0]:
             capture.begin(number)
         tell(BlockStarted(number))
-        if kept := _skip_outcome(block, runtime) or (None if block.isolated else absent.check(block)):
-            if kept.skipped and not block.isolated:
+        if kept := _skip_outcome(block, runtime) or absent.check(block):
+            if kept.skipped:
                 absent.skip(block)
             tell(BlockFinished(number, kept))
-            if kept.fault and not block.isolated:
-                stopped = stopped_after(number, block.line)
+            if kept.fault:
+                stopped[block.namespace] = stopped_after(number, block.line)
             continue
         before = runtime.counts()
         start = time.perf_counter()
@@ -258,19 +280,21 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
             os._exit(0)
         counts = {what: after - before[what] for what, after in runtime.counts().items()}
         raised = program.describe(error, job.root) if error else None
-        outcome = _draw(program, displays, Outcome(raised=raised, seconds=seconds, counts=counts), job.root)
+        outcome = Outcome(raised=raised, seconds=seconds, counts=counts)
+        if block.expected.figures is not None:
+            outcome = _draw(program, displays, outcome, job.root)
         output, fault = capture.take()
         fault = fault or guard.check()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
-        if not _restore_cwd(work):
+        if not job.work and not _restore_cwd(work):
             fault = fault or "changed the working directory and did not change it back"
         outcome = replace(outcome, output=output, fault=fault)
-        if not block.isolated and check_outcome(block.expected, outcome):
+        if check_outcome(block.expected, outcome):
             if raised and not fault and raised.name in absent.lines:
                 outcome = absent.skip(block, raised.name)
             else:
-                stopped = stopped_after(number, block.line)
-        elif not block.isolated:
+                stopped[block.namespace] = stopped_after(number, block.line)
+        else:
             absent.ran(block)
         given[number] = outcome
         tell(BlockFinished(number, outcome))

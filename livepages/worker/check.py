@@ -21,7 +21,7 @@ def check_outcome(expected: Expected, outcome: Outcome) -> tuple[str, str] | Non
             return f"the message of {raised.type} does not match {expected.match!r}", raised.traceback
     elif raised is not None:
         return f"raised {_summary(raised)}", raised.traceback
-    if outcome.figures and not expected.figures:
+    if outcome.figures and expected.figures is False:
         return 'a figure needs alt="…" on the fence: what it shows, in words', ""
     if expected.figures and not outcome.figures:
         return "alt describes a figure, but the block leaves none open", ""

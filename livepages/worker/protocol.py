@@ -63,7 +63,7 @@ class Expected:
 
     raises: str = ""  # an exception class
     match: str = ""  # a regular expression for its message
-    figures: bool = False  # whether it leaves any open
+    figures: bool | None = False  # whether it leaves any open; None where they are none of its output
     output: str | None = None
     ignore_whitespace: bool = False
 
@@ -79,7 +79,10 @@ class BlockSpec:
     needs: str = ""  # a device
     marks: tuple[str, ...] = ()  # as written above it
     importorskip: str = ""  # a module
-    isolated: bool = False  # whether it runs in a namespace of its own
+    isolated: bool = False  # whether no other block shares its namespace, nor the settings that it makes
+    namespace: str = ""  # the name of the one that it runs in
+    workdir: str = ""  # the folder that it runs in, as seen from the page's
+    width: int = 0  # of the terminal that it finds, in columns
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ class Job:
     options: Mapping[str, Any]  # the project's, of the runtime
     path: tuple[str, ...]  # folders to import from, before all others
     root: str  # of the project
+    work: str  # the folder that it runs in; empty for one of its own
+    main: str  # what the modules of its namespaces are called
     cache: str  # a folder, for what the runtime may use again
     nice: int  # how much it comes after other processes that want a processor, as in `os.nice`
     asked: float  # when, in seconds of the monotonic clock

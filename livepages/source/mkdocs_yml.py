@@ -1,0 +1,62 @@
+"""A site's configuration of MkDocs as its file has it, with what it inherits, without what only MkDocs can read."""
+
+import os.path
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml_env_tag import construct_env_tag
+
+
+class ConfigurationError(Exception):
+    """The file, or one that it inherits from, cannot be read; the message names it."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads ``!ENV`` as MkDocs does, and any other tag as nothing."""
+
+
+_Loader.add_constructor("!ENV", construct_env_tag)
+_Loader.add_multi_constructor("", lambda loader, suffix, node: None)
+
+
+def read_configuration(file: Path, children: tuple[Path, ...] = ()) -> dict[str, object]:
+    """Return what a file says, and where it does not, what the file says that it inherits from, as MkDocs does.
+
+    Raises:
+        ConfigurationError: one of them cannot be read.
+    """
+    if file in children:
+        raise ConfigurationError(f"{file}: INHERIT leads back to this file")
+    try:
+        found = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}  # noqa: S506  (a SafeLoader)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise ConfigurationError(f"{file}: {error}") from None
+    if not isinstance(found, dict):
+        raise ConfigurationError(f"{file}: is not a mapping; write it as name: value")
+    if "INHERIT" not in found:
+        return found
+    parent = Path(os.path.normpath(file.parent / str(found.pop("INHERIT"))))
+    return _merged(read_configuration(parent, (*children, file)), found)
+
+
+def named(entries: object) -> dict[str, Mapping[str, Any]]:
+    """Return the plugins or extensions that a configuration lists, in order, each with its options."""
+    found: dict[str, Mapping[str, Any]] = {}
+    if isinstance(entries, Mapping):
+        entries = [{name: options} for name, options in entries.items()]
+    for entry in entries if isinstance(entries, list) else ():
+        pairs = entry.items() if isinstance(entry, Mapping) else [(entry, {})]
+        found |= {str(name): options if isinstance(options, Mapping) else {} for name, options in pairs}
+    return found
+
+
+def _merged(parent: dict[str, object], child: dict[str, object]) -> dict[str, object]:
+    """Two mappings as one. What both have is the child's, except for mappings, which are merged themselves."""
+    merged = parent | child
+    for name, value in child.items():
+        inherited = parent.get(name)
+        if isinstance(value, dict) and isinstance(inherited, dict):
+            merged[name] = _merged(inherited, value)
+    return merged

@@ -1,0 +1,137 @@
+"""The fences that markdown-exec executes, as the extensions of the site find them: by their own code.
+
+Includes are those of ``pymdownx.snippets``, and what is a fence decides ``pymdownx.superfences``.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+from markdown import Markdown
+from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
+
+from livepages.source.fences import Fence, LineError, Recorder, directives
+from livepages.source.options import TABLE, Options
+
+EXECUTED = ("python", "py", "pycon")
+NESTED = ("md", "markdown")  # languages of fences whose content markdown-exec converts as Markdown
+
+Validator = Callable[[str, dict[str, str], dict[str, Any], dict[str, Any], Markdown], bool]
+
+
+@dataclass(frozen=True)
+class ExecutedFence:
+    """A fence that markdown-exec executes."""
+
+    fence: Fence
+    language: str
+    options: Mapping[str, Any]  # as markdown-exec's `validator` sorts them
+
+    def program(self, origin: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+        """Return the Python in it, and for each line of that the line of the page, as `origin` has it for the text."""
+        lines = list(enumerate(self.fence.content, self.fence.start + 1))
+        if self.language == "pycon":  # markdown-exec runs what follows a prompt
+            lines = [(number, line[4:]) for number, line in lines if line.startswith((">>> ", "... "))]
+        return "\n".join(line for _, line in lines), tuple(origin[number] for number, _ in lines)
+
+
+class Scanner:
+    """Finds the fences that markdown-exec executes, in any number of texts of a site.
+
+    Args:
+        languages: those that markdown-exec is enabled for.
+        validator: says whether a fence is executed; markdown-exec's.
+        config: the site's, of superfences.
+    """
+
+    def __init__(self, languages: Sequence[str], validator: Validator, config: Mapping[str, Any]) -> None:
+        fences = [{"name": name, "class": name, "validator": validator} for name in languages]
+        self._md = Markdown(
+            extensions=["pymdownx.superfences"],
+            extension_configs={"pymdownx.superfences": {**config, "custom_fences": fences}},
+        )
+
+    def scan(self, lines: Sequence[str], first: int = 0) -> Iterator[ExecutedFence]:
+        """Yield the fences of these lines that are executed, in order; `first` is added to its numbers."""
+        # As Markdown has made them, by the time that superfences sees them.
+        normal = [line.expandtabs(self._md.tab_length) if line.strip(" \t") else "" for line in lines]
+        for fence, language, options in Recorder(self._md).record(normal):
+            if "extra" not in options:  # which the validator sets of a fence that is executed
+                continue
+            if language not in NESTED:
+                moved = replace(fence, start=first + fence.start, end=first + fence.end, info=language)
+                yield ExecutedFence(moved, language, options)
+            elif not (options["html"] or options["result"] or options["source"] == "console"):
+                yield from self.scan(fence.content, first + fence.start + 1)
+
+
+def block_options(given: Mapping[str, Any]) -> Options:
+    """Return the options of a block by those of markdown-exec, among which ours are extra ones.
+
+    Raises:
+        ValueError: one of ours has a wrong value.
+    """
+    values: dict[str, Any] = {
+        name: given[name] for name in ("source", "result", "html", "session", "width") if given[name]
+    }
+    values |= {"workdir": given["workdir"] or "", "isolated": not given["session"]}
+    values = {"source": "none", "result": "markdown", **values}
+    for name in own_options(given):
+        try:
+            values[name] = TABLE[name].read(given["extra"][name])
+        except ValueError as wanted:
+            raise ValueError(f"option {name} is {wanted}, not {given['extra'][name]!r}") from None
+    return Options(**values)
+
+
+def own_options(given: Mapping[str, Any]) -> set[str]:
+    """Return the names of the extra options that are ours and mean nothing to markdown-exec or Pygments."""
+    return {name for name in given["extra"] if name in TABLE and not TABLE[name].markdown_exec}
+
+
+def include(lines: Sequence[str], config: Mapping[str, Any], root: Path) -> Iterator[tuple[str, int]]:
+    """Yield the lines after includes, each with its line number (from 1) before them.
+
+    An include that is not understood, such as one with the name of a variable of another plugin, stays as it is.
+
+    Args:
+        lines: of the page.
+        config: the site's, of ``pymdownx.snippets``.
+        root: the folder that its paths start from.
+    """
+    options = {**SnippetExtension().getConfigs(), **config, "check_paths": True, "url_download": False}
+    bases = options["base_path"]
+    options["base_path"] = [str(root / base) for base in ([bases] if isinstance(bases, str) else bases)]
+    options["auto_append"] = []
+    snippets = SnippetPreprocessor(options, Markdown())
+    try:
+        found = list(directives(list(lines)))
+    except LineError:
+        found = [(number, [line]) for number, line in enumerate(lines, 1)]
+    for number, directive in found:
+        included = directive
+        if "8<-" in directive[0]:
+            try:
+                included = snippets.run(list(directive))
+            except (SnippetMissingError, OSError, ValueError):
+                included = directive
+        yield from ((line, number) for line in included)
+
+
+def align(lines: Sequence[str], before: Sequence[str], origin: Sequence[int]) -> list[int]:
+    """Return the best line number there is for each line of a text that a plugin has changed.
+
+    Args:
+        lines: the text as it is now.
+        before: the text as it was.
+        origin: the line number of each of its lines.
+    """
+    numbers: list[int] = []
+    for kind, i, j, start, end in SequenceMatcher(None, before, lines, autojunk=False).get_opcodes():
+        if kind == "equal":
+            numbers += origin[i:j]
+        else:
+            numbers += [origin[min(i, len(origin) - 1)]] * (end - start)
+    return numbers

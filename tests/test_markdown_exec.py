@@ -1,0 +1,206 @@
+"""Sites written for markdown-exec, to which one line was added: what they show, what fails, and what runs again."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from livepages.execution import Runner
+from tests.conftest import Site
+from tests.prepared import Commands
+
+CONFIG = """\
+site_name: Kettle
+theme: {name: mkdocs, locale: en}
+plugins: [markdown-exec, livepages]
+hooks: [macros.py]
+markdown_extensions:
+- admonition
+- attr_list
+- md_in_html
+- pymdownx.superfences
+- pymdownx.snippets: {base_path: [".", parts], check_paths: true}
+- pymdownx.tabbed: {alternate_style: true}
+"""
+# As the macros plugin does, but that it is called a hook.
+MACROS = """\
+import re
+
+
+def on_page_markdown(markdown, **_):
+    return re.sub(r"{{ (.+?) }}", r'```python exec="on"\\nprint("made of *\\1*")\\n```', markdown)
+"""
+PAGE = """\
+---
+title: Tea
+timeout: a while
+---
+
+# Tea
+
+```python exec="on"
+print("**bold** and `code`")
+print("\\n## A heading\\n\\nText.")
+```
+
+Only shown:
+
+```python
+brew(without_running)
+```
+
+```python exec="on" session="pot" source="above" result="text"
+--8<-- "kettle.py"
+cups = 3
+print(cups, boil())
+```
+
+- In a list:
+
+    ```py exec="1" session="pot" source="tabbed-left" result="python" tabs="Code|What it prints" title="t.py"
+    cups += 1  # markdown-exec: hide
+    print(cups)
+    ```
+
+!!! note
+
+    ```pycon exec="yes" source="console" result="pycon"
+    >>> y = 4
+    >>> print(y, "cups" in globals(), __name__ == "__main__")
+    ```
+
+```python exec="on" html="true" source="below"
+print("<b>a &amp; b</b>")
+```
+
+````md exec="on" source="tabbed-right"
+```python exec="on" idprefix="in-"
+print("nested\\n\\n### Below")
+```
+````
+
+```python exec="on" session="pot" id="last" returncode="3" width="50" workdir="docs" updatetoc="no" result="text"
+import os
+print(cups, os.environ["COLUMNS"], sorted(os.listdir()))
+```
+
+```python exec="no"
+never
+```
+
+```python exec="on" result="ansi" source="block" any="attribute"
+print("\\x1b[31mred\\x1b[0m")
+```
+
+{{ leaves }}
+
+```python exec="on" session="prints a fence"
+print('~~~~python exec="on"\\nprint(1)\\n~~~~' if False else "text")
+```
+"""
+
+
+class Kettle(Site):
+    """A site on which markdown-exec alone does all."""
+
+    commands: Commands
+
+    def build(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.commands.run("mkdocs", "build", *arguments, folder=self.root)
+
+    def text(self, name: str = "index.html", site: str = "site") -> str:
+        """The page's own HTML."""
+        html = (self.root / site / name).read_text(encoding="utf-8")
+        found = re.search(r'role="main">(.*?)</div>\s*</div>\s*</div>\s*<footer', html, re.DOTALL)
+        assert found
+        return found[1]
+
+
+@pytest.fixture
+def kettle(tmp_path: Path, runner: Runner, commands: Commands) -> Kettle:
+    site = Kettle(tmp_path, runner)
+    (tmp_path / "pyproject.toml").unlink()
+    site.commands = commands
+    site.write("mkdocs.yml", CONFIG)
+    site.write("macros.py", MACROS)
+    site.write("parts/kettle.py", "def boil():\n    return 'boiled'\n")
+    site.write("docs/index.md", PAGE)
+    return site
+
+
+def test_one_line_more_gives_the_same_pages(kettle: Kettle) -> None:
+    kettle.write("alone.yml", CONFIG.replace(", livepages", ""))
+    alone = kettle.build("--config-file", "alone.yml", "--site-dir", "alone")
+    done = kettle.build("--strict")
+    assert (alone.returncode, done.returncode) == (0, 0), alone.stderr + done.stderr
+    assert kettle.text() == kettle.text(site="alone")
+    shown = kettle.text()
+    for expected in ("<strong>bold</strong>", "3 boiled", "4 False False", "made of <em>leaves</em>", "brew", "never"):
+        assert expected in re.sub(r"<(?!strong|/strong|em|/em)[^>]*>", "", shown)
+
+
+def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
+    kettle.write("docs/index.md", PAGE + '```python exec="on"\nimport os\nprint(os.getpid())\n```\n')
+    kettle.build()
+    shown = kettle.text()
+    kettle.build()
+    assert kettle.text() == shown and "made of" in shown
+    kettle.write("parts/kettle.py", "def boil():\n    return 'bubbling'\n")
+    kettle.build()
+    assert "bubbling" in kettle.text() != shown.replace("boiled", "bubbling")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('```python exec="on"\nx = 1\ny = x / 0\n```\n', "docs/index.md:5: block of line 3: raised ZeroDivisionError"),
+        (
+            '```python exec="on" session="a"\n--8<-- "bad.py"\n```\n',
+            "docs/index.md:4: block of line 3: raised NameError",
+        ),
+        ('{{ no" + 1 / 0 + " }}\n', "docs/index.md:3: block of line 3: raised ZeroDivisionError"),
+        ('```python exec="on" timeout="soon"\n```\n', "docs/index.md:3: option timeout is a number of seconds"),
+        ('```python exec="on" workdir="no"\n```\n', "docs/index.md:3: block of line 3: raised FileNotFoundError"),
+        ('```pycon exec="on"\n>>> x = 1\n1\n>>> x / 0\n```\n', "docs/index.md:6: block of line 3: raised ZeroDivision"),
+        (
+            '````md exec="on"\n\n```python exec="on"\n1 / 0\n```\n````\n',
+            "docs/index.md:6: block of line 5: raised Zero",
+        ),
+    ],
+)
+def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, said: str) -> None:
+    kettle.write("parts/bad.py", "no_such_name\n")
+    kettle.write("docs/index.md", "# Tea\n\n" + text)
+    done = kettle.build("--quiet")
+    assert done.returncode == 1 and said in done.stderr and not (kettle.root / "site/index.html").exists(), done.stderr
+
+
+def test_an_error_that_is_expected_is_shown(kettle: Kettle) -> None:
+    kettle.write(
+        "docs/index.md",
+        '# Tea\n\n```python exec="on" raises="ValueError" match="^cold"\nraise ValueError("cold")\n```\n',
+    )
+    assert kettle.build("--strict").returncode == 0
+    assert "ValueError: cold" in re.sub("<[^>]*>", "", kettle.text())
+
+
+def test_a_session_that_ends_its_process_leaves_the_others(kettle: Kettle) -> None:
+    blocks = ["x = 1", "import os; os._exit(3)", "print('other', x)"]
+    fences = (f'```python exec="on" session="{name}"\n{code}\n```\n' for name, code in zip("aba", blocks, strict=True))
+    page = kettle.read(kettle.write("docs/index.md", "# Tea\n\n" + "\n".join(fences)))
+    run = kettle.engine.run([page])[page.path]
+    assert [failure.line for failure in run.failures] == [7]
+    assert run.outcomes[2].stdout == "other 1\n"
+
+
+def test_a_fence_that_a_block_prints_is_shown_and_does_not_run(kettle: Kettle) -> None:
+    printed = '~~~python exec="on"\\nopen("ran", "w")\\n~~~'
+    kettle.write("docs/index.md", f"# Tea\n\n```python exec=\"on\"\nprint('{printed}')\n```\n")
+    assert kettle.build("--strict").returncode == 0
+    assert "open(" in re.sub("<[^>]*>", "", kettle.text()) and not (kettle.root / "ran").exists()
+
+
+def test_pages_in_plain_pytest_are_the_same_programs(kettle: Kettle) -> None:
+    done = kettle.commands.run("livepages", "run", "docs/index.md", folder=kettle.root)
+    assert done.returncode == 0 and "9 blocks" in done.stdout + done.stderr, done.stdout + done.stderr
