@@ -109,7 +109,7 @@ torch.eye(2)
 jnp.eye(2)
 
 # %% One-hot
-# dtype: PyTorch returns integers, the other two return floats.
+# dtype: PyTorch returns integers, the other two return floats. For no such class, as 3 or -1, JAX returns zeros; NumPy's -1 is the last class.
 # numpy
 np.eye(3)[[0, 2]]
 # torch
@@ -637,6 +637,7 @@ m + jnp.ones(2)
 # ---- Types and devices
 
 # %% Convert
+# note: NaN and floats beyond int32 become some integer, in each library another, and none raises an error.
 # numpy
 x.astype(np.int32)
 # torch
@@ -683,7 +684,7 @@ torch.tensor([7, -7]) / 2
 jnp.array([7, -7]) / 2
 
 # %% Divide integers, round down
-# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones. The next row divides by zero.
 # numpy
 np.array([7, -7]) // 2
 # torch
@@ -1348,13 +1349,15 @@ F.gelu(x - 2)
 jax.nn.gelu(x - 2, approximate=False)
 
 # %% Layer normalization
+# note: `jax.nn.standardize` subtracts two large numbers where the mean is far from 0: for 10000, 10001, 10002 it returns 0.58, not 1.22.
 # numpy
 y = x - x.mean()
 y / np.sqrt(x.var() + 1e-5)
 # torch
 F.layer_norm(x, (3,))
 # jax
-jax.nn.standardize(x, epsilon=1e-5)
+y = x - x.mean()
+y / jnp.sqrt(x.var() + 1e-5)
 
 # %% Cross-entropy
 # note: In Optax it is `softmax_cross_entropy_with_integer_labels`, which returns one number per example.

@@ -1,0 +1,150 @@
+"""Programs that once returned a wrong number for inputs that their authors had not thought of."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.site.recommended.attack import attack, program
+from tests.site.strategies import Transformation, arrays, assert_same, floats, masked, shapes, slopes, transformations
+
+LAX = program("speed/lax.md", "around_peak", "bounds", "interpret", "bound")
+
+
+@attack(x=floats(odd=False, empty=False), call=transformations())
+def test_a_window_around_the_peak_contains_it(x: np.ndarray[Any, Any], call: Transformation) -> None:
+    if x.size < 3:
+        return  # which raises
+    found = np.asarray(call(LAX["around_peak"])(x))
+    start = min(max(int(x.argmax()) - 1, 0), x.size - 3)
+    assert_same(found, x[start : start + 3])
+    assert x.max() in found
+
+
+@attack(
+    "answers/shapes-and-indexing.md#dynamic-slice",
+    x=arrays((5,), odd=False),
+    start=st.integers(0, 3),
+)
+def test_a_moving_window_inside_the_array_is_a_slice(x: np.ndarray[Any, Any], start: int) -> None:
+    assert_same(jax.jit(lambda x, i: x[jax.ds(i, 2)])(x, start), x[start : start + 2])
+
+
+@attack("answers/numpy.md#masked-arrays", given_pair=masked())
+def test_masked_reductions_are_those_of_the_valid_values(given_pair: tuple[Any, Any]) -> None:
+    x, valid = given_pair
+    kept = x[valid].astype(np.float64)
+    marked = jnp.where(valid, x, jnp.nan)
+    assert_same(jnp.mean(x, where=valid), kept.mean())
+    assert_same(jnp.std(x, where=valid), kept.std(), atol=1e-3)
+    assert_same(jnp.max(x, where=valid, initial=-jnp.inf), kept.max())
+    assert_same(jnp.nanmedian(marked), np.median(kept))
+    assert x[int(jnp.nanargmax(marked))] == kept.max() and valid[int(jnp.nanargmax(marked))]
+    assert_same(jnp.nancumsum(marked), np.cumsum(np.where(valid, x, 0)))
+
+
+@attack("answers/numpy.md#missing-function", x=arrays(shapes(1)))
+def test_a_renamed_function_is_that_of_numpy(x: np.ndarray[Any, Any]) -> None:
+    assert_same(jnp.sort(x, axis=0), np.sort(x, axis=0))
+    assert_same(jnp.all(jnp.asarray(x)), np.all(x))
+    assert_same(jnp.isin(x, x[:1]), np.isin(x, x[:1]))
+    with np.errstate(all="ignore"):
+        if x.size and x.dtype != bool:  # an empty one raises
+            assert_same(jnp.trapezoid(x), np.trapezoid(x))
+
+
+@attack(
+    "answers/numpy.md#ufunc-methods", x=arrays(shapes(1, 2)), at=st.lists(st.integers(0, 4), min_size=1, max_size=5)
+)
+def test_methods_of_ufuncs_are_those_of_numpy(x: np.ndarray[Any, Any], at: list[int]) -> None:
+    with np.errstate(all="ignore"):
+        if len(x):
+            assert_same(jnp.maximum.accumulate(x), np.maximum.accumulate(x))
+            assert_same(jax.lax.cummax(jnp.asarray(x)), np.maximum.accumulate(x))
+        assert_same(jnp.subtract.outer(x, x[:2]), np.subtract.outer(x, x[:2]))
+        rows = np.array([i for i in at if i < len(x)], int)
+        expected = x.copy()
+        np.add.at(expected, rows, 1)
+        assert_same(jnp.asarray(x).at[rows].add(1), expected)
+        assert_same(jnp.add.at(jnp.asarray(x), rows, 1, inplace=False), expected)
+
+
+@attack("answers/numpy.md#numpy-table", table=arrays((3,)), i=st.integers(-3, 2), call=transformations())
+def test_a_table_is_looked_up_as_numpy_does(table: np.ndarray[Any, Any], i: int, call: Transformation) -> None:
+    lookup = program("answers/numpy.md#numpy-table", "lookup", table=table)["lookup"]
+    assert_same(call(lookup)(i), table[i])
+
+
+@attack("answers/numpy.md#array-api", x=floats(odd=False, empty=False), call=transformations())
+def test_a_softmax_for_both_libraries_is_one(x: np.ndarray[Any, Any], call: Transformation) -> None:
+    softmax = program("answers/numpy.md#array-api", "softmax")["softmax"]
+    assert_same(call(softmax)(x), softmax(x.astype(np.float64)))
+    assert_same(softmax(x.astype(np.float64)).sum(), 1)
+    slope = jax.grad(lambda x: softmax(x)[0])(jnp.asarray(x))
+    assert_same(slope, slopes(lambda x: softmax(x)[0], x), atol=1e-3)
+
+
+@attack("answers/numpy.md#other-libraries", target=arrays((2,), odd=False))
+def test_scipy_finds_the_minimum_with_the_gradient(target: np.ndarray[Any, Any]) -> None:
+    from scipy import optimize
+
+    both = jax.jit(jax.value_and_grad(lambda p: jnp.sum((p - target) ** 2)))
+    assert_same(optimize.minimize(both, np.zeros(2), jac=True).x, target, atol=1e-2)
+
+
+@attack("answers/derivatives.md#no-grad", w=st.integers(-4, 4), x=st.integers(-4, 4))
+def test_a_stopped_target_counts_as_a_constant(w: int, x: int) -> None:
+    loss = program("answers/derivatives.md#no-grad", "loss")["loss"]
+    target = w * x + 1.0
+    assert_same(jax.grad(loss)(float(w), float(x)), slopes(lambda w: (w * x - target) ** 2, w), atol=1e-3)
+
+
+@attack("answers/derivatives.md#jacobian-diagonal", x=floats(odd=False), call=transformations())
+def test_a_diagonal_is_that_of_the_matrix(x: np.ndarray[Any, Any], call: Transformation) -> None:
+    names = program("answers/derivatives.md#jacobian-diagonal", "diagonal", "field")
+    if x.size:
+        assert_same(call(lambda x: names["diagonal"](names["field"], x))(x), np.diag(jax.jacfwd(names["field"])(x)))
+
+
+@attack(
+    "answers/memory.md#which-array",
+    n=st.integers(1, 5),
+    inside=st.sampled_from(["plain", "jit", "scan", "cond", "vmap"]),
+)
+def test_the_largest_array_is_found_wherever_it_is_made(n: int, inside: str) -> None:
+    def table(x: jax.Array) -> jax.Array:
+        return (x[:, None] - x).sum()
+
+    wrapped: dict[str, Callable[[jax.Array], Any]] = {
+        "plain": table,
+        "jit": jax.jit(table),
+        "scan": lambda x: jax.lax.map(lambda _: table(x), jnp.arange(2)),
+        "cond": lambda x: jax.lax.cond(x[0] > 0, table, lambda x: x[0], x),
+        "vmap": lambda x: jax.vmap(jax.jit(table))(x[None]),
+    }
+    values = program("answers/memory.md#which-array", "values")["values"]
+    x = jax.ShapeDtypeStruct((100 * n,), jnp.float32)
+    assert_same(max(values(jax.make_jaxpr(wrapped[inside])(x)))[0], 4 * (100 * n) ** 2 / 1e9)
+
+
+@attack("answers/memory.md#large-jacobian", x=floats(odd=False, empty=False))
+def test_a_jacobian_by_columns_is_the_whole_one(x: np.ndarray[Any, Any]) -> None:
+    names = program("answers/memory.md#large-jacobian", "full", "by_column")
+    assert_same(names["by_column"](x), names["full"](x))
+
+
+@attack(low=st.integers(-8, 8), width=st.integers(0, 8), where=st.integers(0, 8))
+def test_bounds_hold_at_every_point(low: int, width: int, where: int) -> None:
+    left, right = low / 4, (low + width) / 4
+    point = left + (right - left) * where / 8
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x * jnp.tanh(2 * x) - 0.3 * x**2,
+        lambda x: x**3 - x**2,
+        lambda x: 1.0 - x * x,
+    ]
+    for function in functions:
+        least, most = LAX["bounds"](function)(left, right)
+        assert least - 1e-4 <= function(point) <= most + 1e-4
