@@ -155,6 +155,7 @@ def test_the_weekly_run_opens_one_issue_and_brings_it_up_to_date(tmp_path: Path,
         "pages-newest": "docs/page.md:3",
         "pages-pre": "docs/page.md:3",
         "elsewhere": "none",
+        "aging": "0 statements that may have aged:",
     }
     for name, text in reports.items():
         (tmp_path / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
@@ -173,7 +174,8 @@ def test_the_weekly_run_opens_one_issue_and_brings_it_up_to_date(tmp_path: Path,
         "docs/page.md:3",
         "PyPI has no pre-release of JAX that is newer.",
         "none",
-        "The run ended before it could write `tests.md`.\n",
+        "The run ended before it could write `tests.md`.",
+        "0 statements that may have aged:\n",
     ]
 
 

@@ -52,7 +52,7 @@ def test_a_renamed_function_is_that_of_numpy(x: np.ndarray[Any, Any]) -> None:
     assert_same(jnp.all(jnp.asarray(x)), np.all(x))
     assert_same(jnp.isin(x, x[:1]), np.isin(x, x[:1]))
     with np.errstate(all="ignore"):
-        if x.size and x.dtype != bool:  # an empty one raises
+        if x.size and x.dtype != bool and np.isfinite(x).all():  # an empty one raises, and NaN stays NaN
             assert_same(jnp.trapezoid(x), np.trapezoid(x))
 
 
