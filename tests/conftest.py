@@ -183,7 +183,9 @@ class Gate:
     """Holds up the pages that wait for it, until it is opened."""
 
     def __init__(self, site: Site) -> None:
-        self._file = site.root / "gate"
+        self._file = site.root.with_name(
+            f"{site.root.name}-gate"
+        )  # no file of the project, which the page would rest on
         self.wait = f"import os, time\nwhile not os.path.exists({str(self._file)!r}):\n    time.sleep(0.01)"
 
     def open(self) -> None:

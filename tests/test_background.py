@@ -154,6 +154,27 @@ def test_a_page_that_failed_runs_again_when_it_is_saved_or_what_it_used_changes(
     assert run.outcomes[0].raised and builds.started.count(page.name) == builds.done.count(page.name) == again
 
 
+@pytest.mark.parametrize("name", ["snippets/helper.py", "data.txt", "docs/page.md"])
+def test_a_file_from_the_future_restarts_nothing(site: Site, builds: Builds, name: str) -> None:
+    data = site.write("data.txt", "x = 1\n")
+    site.write("snippets/helper.py", "x = 1\n")
+    page = site.page(f"import helper\nopen({str(data)!r}).read()\n1 / 0")
+    os.utime(site.root / name, (2**32, 2**32))
+    for _ in range(3):
+        builds.run(page)
+    assert len(builds.started) == 1
+
+
+def test_what_failed_on_data_runs_again_when_these_are_set_back_with_their_time(site: Site, builds: Builds) -> None:
+    data = site.write("data.txt", "broken")
+    os.utime(data, (0, 0))
+    page = site.page(f"assert open({str(data)!r}).read() == 'whole'")
+    assert builds.run(page).failures
+    data.write_text("whole")
+    os.utime(data, (0, 0))
+    assert not builds.run(page).failures
+
+
 def test_a_change_of_module_or_of_time_limit_restarts_what_is_under_way(site: Site, builds: Builds) -> None:
     endless = "while True: pass"
     builds.run(site.page(endless), timeout=0)

@@ -1,7 +1,9 @@
 """Nothing stale: whatever an outcome depends on makes a kept run unusable when it changes; nothing else does."""
 
 import importlib.metadata
+import importlib.util
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -135,6 +137,13 @@ def test_the_version_of_every_imported_distribution_is_covered(
     assert not kept(site, page)
 
 
+def _change_and_set_back(file: Path) -> None:
+    """Change a file, but neither its size nor the time that it shows."""
+    before = file.stat()
+    file.write_bytes(file.read_bytes()[:-1] + b"!")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 ASKS: dict[str, tuple[str, Callable[[Site], object]]] = {
     "a module that is not installed": (
         "import importlib.util\nprint(importlib.util.find_spec('live_absent'))",
@@ -196,6 +205,54 @@ ASKS: dict[str, tuple[str, Callable[[Site], object]]] = {
         "import os\nif not (pid := os.fork()):\n    open(ROOT + '/data.txt').read()\n    os._exit(0)\n_ = os.waitpid(pid, 0)",
         lambda site: site.write("data.txt", "b"),
     ),
+    "a file that a library opens without Python": (
+        "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.fopen.restype = ctypes.c_void_p\n"
+        "assert libc.fopen(ROOT.encode() + b'/data.txt', b'r')",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "a pattern that a library opens without Python": (
+        "root, number = ROOT, 2\nprint(f'{root}/sub/{number}.csv')",
+        lambda site: site.write("sub/2.csv", "b"),
+    ),
+    "a new file in a folder that a library opens without Python": (
+        "scan = print\nscan('declared/deep')",
+        lambda site: site.write("declared/deep/more.txt", "b"),
+    ),
+    "what a module names": (
+        "import naming",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "what a program reads in a folder that it starts in": (
+        "import subprocess\nsubprocess.run(['cat', 'data.txt'], cwd=ROOT, check=True)",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "what a variable of a program names": (
+        "import subprocess\nsubprocess.run(['sh', '-c', 'cat $FILE'], env={'FILE': ROOT + '/data.txt'}, check=True)",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "what a spawned process reads": (
+        "import multiprocessing\ndef read(_):\n    return open(where + '/data.txt').read()\nwhere = ROOT\n"
+        "if __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "        print(pool.map(read, [1]))",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "a file beside an open folder": (
+        "import os\nfolder = os.open(ROOT, os.O_RDONLY)\nfile = os.open('data.txt', os.O_RDONLY, dir_fd=folder)\n"
+        "os.close(file), os.close(folder);",
+        lambda site: site.write("data.txt", "b"),
+    ),
+    "where a link leads": (
+        "import os\nprint(os.readlink(ROOT + '/link'))",
+        lambda site: os.replace(site.root / "other", site.root / "link"),
+    ),
+    "a large file": (
+        "print(len(open(ROOT + '/large').read()))",
+        lambda site: _change_and_set_back(site.root / "large"),
+    ),
+    "a file whose time is set back": (
+        "print(open(ROOT + '/data.txt').read())",
+        lambda site: _change_and_set_back(site.root / "data.txt"),
+    ),
     "what the page declares": ("x = 1", lambda site: site.write("declared/deep/data.txt", "b")),
 }
 
@@ -207,10 +264,14 @@ def asked(sites: Callable[[str], Site]) -> Site:
     site.write("data.txt", "a")
     site.write("../outside", "a")
     site.write("declared/deep/data.txt", "a")
+    site.write("snippets/naming.py", "def read(native):\n    native.read('data.txt')\n")
+    site.write("large", "a" * (1 << 24) + "a")
+    site.write("../beside", "a")
     site.write("snippets/package/__init__.py", "")
     site.write("snippets/this_one.py", "")
     (site.root / "sub").mkdir()
     (site.root / "link").symlink_to(site.root / "../outside")
+    (site.root / "other").symlink_to(site.root / "../beside")
     return site
 
 
@@ -360,10 +421,54 @@ def test_a_page_that_comes_to_measure_time_runs_again(site: Site) -> None:
     assert not site.engine.kept([site.page("x = 1", head="---\nexclusive: true\n---\n\n")])
 
 
-def test_a_file_that_changed_during_the_run_spoils_the_run(site: Site) -> None:
-    site.write("snippets/helper.py", "x = 1\n")
-    page, _ = site.run("import helper, os, time\ntime.sleep(0.01)\nos.utime(helper.__file__)")
+@pytest.mark.parametrize(
+    "code",
+    ["import helper", "print(open(ROOT + '/snippets/helper.py').read())", "native = print\nnative('helper.py')"],
+    ids=["a module", "a file", "a file that only the code names"],
+)
+def test_a_file_that_changes_during_the_run_spoils_the_run(site: Site, code: str) -> None:
+    """Nobody knows which content the page saw, so it has to run once more, whatever the time that the file shows."""
+    file = site.write("snippets/helper.py", "x = 1\n")
+    during = f"\nimport os\nos.system('echo x = 2 >{file}; touch -d 2001-01-01 {file}')"
+    page, run = site.run(code.replace("ROOT", repr(str(site.root))) + during)
+    assert not run.failures and not site.engine.kept([page])
+
+
+def test_a_file_that_the_page_writes_itself_does_not_spoil_the_run(site: Site) -> None:
+    page, _ = site.run(f"open({str(site.root)!r} + '/made.csv', 'w').write('1')")
+    assert site.engine.kept([page])
+
+
+@pytest.mark.parametrize("name", ["snippets/helper.py", "data.txt"])
+def test_a_file_from_the_future_is_like_any_other(site: Site, name: str) -> None:
+    file = site.write(name, "x = 1\n")
+    os.utime(file, (2**32, 2**32))
+    page, _ = site.run(
+        f"import helper\nprint(open({str(file)!r}).read())" if "helper" in name else f"open({str(file)!r})"
+    )
+    assert site.engine.kept([page])
+    file.write_text("x = 2\n")
+    os.utime(file, (2**32, 2**32))
     assert not site.engine.kept([page])
+
+
+def test_a_module_runs_as_it_is_whatever_bytecode_there_is(site: Site) -> None:
+    """Bytecode is taken for that of any source with the same size and time."""
+    file = site.write("snippets/helper.py", "x = 1\n")
+    py_compile.compile(str(file))
+    before = file.stat().st_mtime_ns
+    file.write_text("x = 2\n")
+    os.utime(file, ns=(before, before))
+    assert site.outcomes("import helper\nprint(helper.x)")[0].stdout == "2\n"
+
+
+def test_words_of_sentences_and_folders_of_pages_are_not_followed(site: Site) -> None:
+    site.write("tests/other.py", "")
+    page, _ = site.run("print('the tests and docs')\nprint({'docs': 1}, 'page.md')")
+    assert site.engine.kept([page])
+    site.write("tests/other.py", "x = 1")
+    site.write("docs/other.md", "# Other\n")
+    assert site.engine.kept([page])
 
 
 def test_the_cache_may_be_deleted_at_any_time(site: Site, page: Path) -> None:

@@ -1,14 +1,14 @@
 """Runs that outlive a build: a page that takes long goes on running, and is shown as far as it has run."""
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from livepages.execution.engine import Engine, modified_since
+from livepages.execution.engine import Engine, Entry, Keep
 from livepages.execution.results import Run
 from livepages.execution.runner import Running, finished
 from livepages.source import Page
+from livepages.worker import signature
 
 
 @dataclass
@@ -16,32 +16,33 @@ class _Attempt:
     """The run of a page, valid for as long as nothing that it rests on changes."""
 
     running: Running
-    keep: Callable[[Page, Run], None]
-    began: float
-    seen: float  # when the page was read last
+    keep: Keep
+    modules: Mapping[Path, object]  # the signatures of all there were when it began
+    saved: object  # the signature of the page's file when the page was read last
     reported: bool = False
     finished_late: Callable[[Path], None] | None = None  # to be called when it has finished
+    _entry: Entry | None = None
 
     @property
-    def run(self) -> Run | None:
-        """The page's run, None if it has not finished."""
-        return self.running.future.result() if self.running.future.done() else None
+    def entry(self) -> Entry | None:
+        """What is kept of the run, and of what it rests on; None if it still runs."""
+        if self._entry is None and self.running.future.done():
+            page = self.running.task.page
+            self._entry = self.keep(page, self.running.future.result().of(page))
+        return self._entry
 
     def has_finished(self) -> None:
         """Tell so, unless nobody wants to know any more."""
         if self.finished_late and not self.running.stopped.is_set():
             self.finished_late(self.running.task.page.path)
 
-    def is_current(self, page: Page, root: Path, modules: Iterable[Path]) -> bool:
-        """Return whether the run still holds; one that failed does not when the page has been saved since."""
-        if _program(self.running.task.page) != _program(page) or modified_since(modules, self.began):
+    def is_current(self, page: Page, engine: Engine, modules: Mapping[Path, object]) -> bool:
+        """Return whether to run the page again would be the same; one that failed also runs again when it is saved."""
+        if _program(self.running.task.page) != _program(page):
             return False
-        if self.run is None:
-            return True
-        return not (
-            modified_since((root / name for name in self.run.files), self.began)
-            or modified_since([page.path], self.seen)
-        )
+        if self.entry is None:
+            return modules == self.modules
+        return engine.holds(self.entry) and self.saved == signature(page.path)
 
 
 class BackgroundRuns:
@@ -75,9 +76,10 @@ class BackgroundRuns:
         Raises:
             WorkerError: the process that pages are forked from could not be started.
         """
-        now, wanted = time.time(), {page.path: page for page in pages}
+        wanted = {page.path: page for page in pages}
+        modules = {file: signature(file) for file in self._engine.project.snippets.rglob("*.py")}
         try:
-            self._drop(wanted, now)
+            self._drop(wanted, modules)
             new = [page for page in wanted.values() if page.path not in self._attempts]
             started(new)
             urgent = len(new) <= few
@@ -85,24 +87,24 @@ class BackgroundRuns:
                 timeout = 0.0
                 self._engine.hold()
             running, keep = self._engine.start(new, urgent)
-            self._attempts |= {one.task.page.path: _Attempt(one, keep, now, now) for one in running}
+            for one in running:
+                path = one.task.page.path
+                self._attempts[path] = _Attempt(one, keep, modules, signature(path))
             for one in finished(running, timeout):
                 self._finish(self._attempts[one.task.page.path], done)
             return {path: self._so_far(attempt, done, finished_late) for path, attempt in self._attempts.items()}
         except BaseException:
-            self._drop({}, now)
+            self._drop({}, modules)
             raise
 
-    def _drop(self, wanted: dict[Path, Page], now: float) -> None:
+    def _drop(self, wanted: dict[Path, Page], modules: Mapping[Path, object]) -> None:
         """End the runs of other texts than these; the others go on, for the page as it is now."""
-        project = self._engine.project
-        modules = list(project.snippets.rglob("*.py"))
         for path, attempt in list(self._attempts.items()):
-            if path not in wanted or not attempt.is_current(wanted[path], project.root, modules):
+            if path not in wanted or not attempt.is_current(wanted[path], self._engine, modules):
                 attempt.running.stop()
                 del self._attempts[path]
             else:
-                attempt.seen = now if attempt.run is None else attempt.seen
+                attempt.saved = signature(path) if attempt.entry is None else attempt.saved
                 attempt.running.task = replace(attempt.running.task, page=wanted[path])
 
     def _so_far(
@@ -119,11 +121,11 @@ class BackgroundRuns:
 
     @staticmethod
     def _finish(attempt: _Attempt, done: Callable[[Page, Run], None]) -> Run:
-        run = attempt.running.future.result().of(attempt.running.task.page)
-        if not attempt.reported:
+        page = attempt.running.task.page
+        run = attempt.running.future.result().of(page)
+        if not attempt.reported and attempt.entry:
             attempt.reported = True
-            attempt.keep(attempt.running.task.page, run)
-            done(attempt.running.task.page, run)
+            done(page, run)
         return run
 
 

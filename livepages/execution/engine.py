@@ -5,7 +5,6 @@ import hashlib
 import json
 import logging
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
 from functools import cache
@@ -14,15 +13,19 @@ from typing import Any
 
 from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
+from livepages.execution.named_files import NamedFiles, names_in
 from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, pair_results
 from livepages.execution.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
-from livepages.worker import Outcome, from_json, installed, probe
+from livepages.worker import Outcome, from_json, installed, probe, signature
 
 # What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 log = logging.getLogger(__name__)
+
+Entry = Mapping[str, Any]  # what the cache holds of a run
+Keep = Callable[[Page, Run], Entry]
 
 
 class Engine:
@@ -34,6 +37,8 @@ class Engine:
         self._cache = Cache(project.cache / "runs")
         self._has_kept = False
         self._said: set[str] = set()
+        self._answers: dict[str, str | None] = {}
+        self._files: NamedFiles | None = None
 
     def read(
         self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None
@@ -60,7 +65,7 @@ class Engine:
             failed: whether to give runs with a failure too. They are for whoever reports on a run that has just been
                 made; to run such a page again may give something else.
         """
-        host = _host(self.project)
+        host = self._host()
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
@@ -71,7 +76,7 @@ class Engine:
 
     def why_stale(self, page: Page) -> str:
         """Return why `kept` does not hold the run of a page, in words."""
-        entry = self._cache.get(_key(page, _host(self.project)))
+        entry = self._cache.get(_key(page, self._host()))
         with contextlib.suppress(*_DAMAGED):
             return f"its kept run no longer holds: {next(self._changes(entry))}"
         return (
@@ -91,7 +96,8 @@ class Engine:
             done: called for each when it has run.
             last: for pages that are to be run in part, the index of the last block; such a run is not kept.
         """
-        keep, last = self._cache_writer(), last or {}
+        pages, last = [*pages], last or {}
+        keep = self._cache_writer(pages)
 
         def kept(page: Page, run: Run) -> None:
             keep(page, run)
@@ -100,12 +106,13 @@ class Engine:
         tasks = [Task(page, last.get(page.path)) for page in pages]
         return self._runner.run(self.project, tasks, kept)
 
-    def start(self, pages: Iterable[Page], urgent: bool = False) -> tuple[list[Running], Callable[[Page, Run], None]]:
+    def start(self, pages: Iterable[Page], urgent: bool = False) -> tuple[list[Running], Keep]:
         """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does.
 
         If they are `urgent`, they come before all pages that nobody waits for.
         """
-        keep = self._cache_writer()
+        pages = [*pages]
+        keep = self._cache_writer(pages)
         return self._runner.start(self.project, [Task(page) for page in pages], urgent), keep
 
     def prioritize(self, path: Path) -> None:
@@ -136,39 +143,82 @@ class Engine:
             self._said.add(message)
             log.warning(message)
 
-    def _cache_writer(self) -> Callable[[Page, Run], None]:
-        """Return the function that keeps the runs that begin now."""
-        host, began, root = _host(self.project), time.time(), self.project.root
+    def holds(self, entry: Entry) -> bool:
+        """Return whether nothing has changed that a run rests on."""
+        self._forget()
+        return not any(self._changes(entry))
 
-        def keep(page: Page, run: Run) -> None:
-            if not run.pending and not modified_since((root / name for name in run.files), began):
-                probes = {*run.probes, *(f"content {name}" for name in (*run.files, *self._declared(page)))}
-                probes = {question for question in probes if _is_open(question)}
-                probes |= {"root"} if _is_tied_to(root, run) else set()
-                entry = {
-                    **_dump_run(run),
-                    "answers": {question: probe(question, str(root)) for question in sorted(probes)},
-                    "versions": distributions.versions(run.modules),
-                    "failed": bool(run.failures),
-                }
+    def _cache_writer(self, pages: Iterable[Page]) -> Keep:
+        """Return what keeps the runs of pages that begin now."""
+        host, before = self._host(), NamedFiles(self.project).signatures()
+        declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
+
+        def keep(page: Page, run: Run) -> Entry:
+            probes = {question for question in run.probes if _is_open(question)}
+            probes |= {"root"} if _is_tied_to(self.project.root, run) else set()
+            answers = {question: probe(question, str(self.project.root)) for question in probes}
+            answers |= {**self._named(page, run, before), **declared.get(page.path, {}), **run.seen}
+            entry = {
+                **_dump_run(run),
+                "answers": dict(sorted(answers.items())),
+                "versions": distributions.versions(run.modules),
+                "failed": bool(run.failures),
+            }
+            if not run.pending:
                 try:
                     self._cache.put(_key(page, host), entry)
                     self._has_kept = True
                 except OSError as error:
                     self._say_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
+            return entry
 
         return keep
 
+    def _named(self, page: Page, run: Run, before: Mapping[str, object]) -> dict[str, str | None]:
+        """Return the questions about what the code of a page and of its modules names, with what it saw."""
+        files, root = NamedFiles(self.project), self.project.root
+        modules = (root / name for name in run.files if name.endswith(".py") and (root / name).is_file())
+        codes = [page.script, *(module.read_text(encoding="utf-8", errors="replace") for module in modules)]
+        answers = {}
+        for name in filter(files.matter, frozenset().union(*map(names_in, codes))):
+            found = [path for path in files.find(name) if path not in run.written]
+            changed = any(signature(root / path) != before.get(path) for path in found)
+            answers[f"named {name}"] = "changed while the page ran" if changed else files.digest(name)
+        return answers
+
     def _declared(self, page: Page) -> Iterator[str]:
-        """Yield the files that programs read which the page starts, and folders with all that is in them."""
+        """Ask about what the page says that it depends on: files, and folders with all that is in them."""
         for name in page.settings.depends_on:
             path = self.project.root / name
-            yield from map(self.project.name, [path, *path.rglob("*")])
+            yield from (f"content {self.project.name(file)}" for file in (path, *path.rglob("*")))
 
-    def _changes(self, entry: Mapping[str, Any]) -> Iterator[str]:
+    def _answer(self, question: str) -> str | None:
+        """Answer a question, once for all pages of a build."""
+        if question not in self._answers:
+            kind, _, subject = question.partition(" ")
+            if kind == "named":
+                self._files = self._files or NamedFiles(self.project)
+                self._answers[question] = self._files.digest(subject)
+            else:
+                self._answers[question] = probe(question, str(self.project.root))
+        return self._answers[question]
+
+    def _forget(self) -> None:
+        """Answer anew from now on."""
+        installed.cache_clear()
+        self._answers, self._files = dict[str, str | None](), None
+
+    def _host(self) -> str:
+        """Return, as text, what besides the page and its files an outcome depends on; answer anew from now on."""
+        self._forget()
+        project = self.project
+        settings = dict(project.options), project.preload, project.name(project.snippets)
+        return json.dumps([project.runtime.fingerprint(), engine_digest(), *settings], sort_keys=True, default=str)
+
+    def _changes(self, entry: Entry) -> Iterator[str]:
         """Yield each change of something that a kept run rests on, in words."""
         for question, was in entry["answers"].items():
-            if _answer(question, str(self.project.root)) != was:
+            if self._answer(question) != was:
                 yield f"{question} has changed"
         for name, number in entry["versions"].items():
             if (now := distributions.version(name)) != number:
@@ -179,26 +229,6 @@ def _is_open(question: str) -> bool:
     """Return whether a question can have another answer in the next build."""
     kind, _, name = question.partition(" ")
     return kind != "variable" or is_inherited(name)
-
-
-_answer = cache(probe)  # pages ask the same; forgotten for each build
-
-
-def _host(project: Project) -> str:
-    """Return what an outcome depends on besides the page and its files, as text."""
-    installed.cache_clear()
-    _answer.cache_clear()
-    return json.dumps(
-        [
-            project.runtime.fingerprint(),
-            engine_digest(),
-            dict(project.options),
-            project.preload,
-            project.name(project.snippets),
-        ],
-        sort_keys=True,
-        default=str,
-    )
 
 
 @cache
@@ -220,7 +250,7 @@ def _key(page: Page, host: str) -> str:
 
 def _dump_run(run: Run) -> dict[str, Any]:
     """Return what the cache keeps of a run: all but the blocks, which the page has."""
-    about = {field.name: getattr(run, field.name) for field in fields(run) if field.name != "results"}
+    about = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("results", "seen")}
     return {"about": about, "outcomes": [asdict(outcome) for outcome in run.outcomes]}
 
 
@@ -238,8 +268,3 @@ def _is_tied_to(root: Path, run: Run) -> bool:
     beside = os.path.join(root.parent, "")
     named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])
     return named or any(name.startswith(beside) for name in asked)
-
-
-def modified_since(files: Iterable[str | Path], since: float) -> bool:
-    """Return whether a file has changed since a page began to run: nobody knows which content the page saw."""
-    return any(Path(name).exists() and Path(name).stat().st_mtime >= since for name in files)

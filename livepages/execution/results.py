@@ -1,7 +1,7 @@
 """The results of running a page: each block paired with its outcome, once, for everything that shows or checks it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail, truncated
@@ -76,6 +76,8 @@ class Run:
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
     probes: tuple[str, ...] = ()  # all else that the page asked about its surroundings
+    seen: Mapping[str, str | None] = field(default_factory=dict, compare=False)  # what files held, by question
+    written: tuple[str, ...] = ()  # files of the project that the page has written itself
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
     seconds: float = 0.0
     ready: float = 0.0  # seconds until the fresh process could begin

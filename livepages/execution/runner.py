@@ -515,6 +515,8 @@ def _run_of(running: Running, computer: str) -> Run:
         computer=computer,
         files=_sorted(*(one.files for one in asked)),
         probes=_sorted(*(one.probes for one in asked)),
+        seen={question: answer for one in reversed(asked) for question, answer in one.seen.items()},
+        written=_sorted(*(one.written for one in finished)),
         modules=_sorted(*(one.modules for one in finished)),
         seconds=sum(one.seconds for one in finished),
         ready=next((message.seconds for message in said if isinstance(message, Ready)), 0.0),

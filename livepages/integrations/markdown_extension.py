@@ -29,6 +29,7 @@ from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.rendering import NameLinks, status
 from livepages.source import Block, Inventory, Page, PageError, find_project
+from livepages.worker import signature
 
 _report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
 
@@ -51,7 +52,7 @@ def _own_build() -> Build:
     files += sorted(project.records.rglob("*.yml"))
     files += [project.root / "pyproject.toml", project.mkdocs]
     with _one_at_a_time:
-        return _built(project.root, tuple((file, file.stat().st_mtime_ns) for file in files if file.exists()))
+        return _built(project.root, tuple((file, signature(file)) for file in files if file.exists()))
 
 
 _one_at_a_time = Lock()

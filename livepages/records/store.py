@@ -22,7 +22,7 @@ from livepages.execution import ERR, OUT, BlockResult, Failure, Run, distributio
 from livepages.records.differences import differ
 from livepages.records.files import RecordError, load, make, read, write
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
-from livepages.worker import Runtime, content, stripped
+from livepages.worker import Runtime, content, signature, stripped
 
 RAN, RAISED, FAILED, NOT_RUN = "ran", "raised", "failed", "not run"
 DIGITS = 16  # of a hash: enough to tell a site's blocks apart, and lines stay short
@@ -215,7 +215,7 @@ class Records:
 
     def _host(self, file: Path, unread: list[Failure]) -> Host | None:
         try:
-            return _read_host(file, file.stat().st_mtime_ns)
+            return _read_host(file, signature(file))
         except RecordError as error:
             unread.append(self._failure(file, file.stem, error))
             return None
@@ -225,7 +225,7 @@ class Records:
         if not file.is_file():
             return None
         try:
-            return PageRecord(host, **_read_page(file, file.stat().st_mtime_ns))
+            return PageRecord(host, **_read_page(file, signature(file)))
         except RecordError as error:
             unread.append(self._failure(file, host.name, error))
             return None
@@ -423,7 +423,7 @@ def _drop_defaults(entry: Entry) -> dict[str, Any]:
 
 
 @cache
-def _read_host(file: Path, _mtime: int) -> Host:
+def _read_host(file: Path, _signature: object) -> Host:
     return make(Host, _unflatten(Host, load(read(file)), "versions", str), name=file.stem)
 
 
@@ -434,7 +434,7 @@ def _entry(data: object) -> Entry:
 
 
 @cache
-def _read_page(file: Path, _mtime: int) -> Mapping[str, Any]:
+def _read_page(file: Path, _signature: object) -> Mapping[str, Any]:
     text = read(file)
     data = load(text)
     blocks = data.pop("blocks", None)

@@ -18,6 +18,7 @@ from urllib.parse import urljoin, urlsplit
 
 from livepages.source.page import Page
 from livepages.source.project import Project, ProjectError
+from livepages.worker import signature
 
 _SCOPE = (
     ast.FunctionDef,
@@ -62,12 +63,12 @@ def read_inventories(project: Project) -> Inventory:
         ProjectError: a line is not what an inventory has there; the message names file and line.
     """
     files = sorted(project.inventories.glob("*.txt"))
-    return _inventory(tuple((file, project.name(file), file.stat().st_mtime_ns) for file in files))
+    return _inventory(tuple((file, project.name(file), signature(file)) for file in files))
 
 
 @lru_cache(maxsize=8)
-def _inventory(files: tuple[tuple[Path, str, int], ...]) -> Inventory:
-    """The inventory in files of these names and times."""
+def _inventory(files: tuple[tuple[Path, str, object], ...]) -> Inventory:
+    """The inventory in files of these names and signatures."""
     addresses: dict[str, str] = {}
     modules = set()
     for file, shown, _ in files:

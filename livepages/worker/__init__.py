@@ -6,7 +6,7 @@ page finds in its process. ``python -m livepages.worker`` is that process.
 
 from livepages.worker.capture import OUTPUT_LIMIT
 from livepages.worker.check import check_outcome
-from livepages.worker.probes import content, probe
+from livepages.worker.probes import content, probe, signature
 from livepages.worker.protocol import (
     CRASH,
     ERR,
@@ -85,6 +85,7 @@ __all__ = [
     "is_device",
     "probe",
     "runtimes",
+    "signature",
     "stopped_after",
     "stripped",
 ]

@@ -245,7 +245,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
     program = Program(folder, job.name, job.main, job.blocks, runtime)
-    dependencies.go_on(lambda files, probes: tell(DependenciesReported(files, probes)))
+    dependencies.go_on(lambda files, probes, seen: tell(DependenciesReported(files, probes, seen)))
     displays = sys.displayhook = DisplayHook()
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
@@ -272,6 +272,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
             if kept.fault:
                 stopped[block.namespace] = stopped_after(number, block.line)
             continue
+        figures.house_style.begin(block.code)
         before = runtime.counts()
         start = time.perf_counter()
         error = program.execute(block)
@@ -307,7 +308,9 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         tell(LateFailure(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
     device = runtime.device()
     seconds = time.perf_counter() - began
-    tell(Finished(device, dependencies.files(), dependencies.probes(), dependencies.modules(), seconds))
+    files = dependencies.files()  # first, as it notes the modules
+    asked = dependencies.probes(), dependencies.contents(), dependencies.written(), dependencies.modules()
+    tell(Finished(device, files, *asked, seconds))
 
 
 class NotBound:

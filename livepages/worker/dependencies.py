@@ -6,7 +6,8 @@ noted as a question (`probes`): which files and folders there are, environment v
 versions. Asking changes nothing for the page.
 
 What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
-their arguments name is noted, and the front matter of the page says the rest (``depends_on``).
+their arguments name is noted, and outside of this process the files that the code names (`execution.named_files`); the
+front matter of the page says the rest (``depends_on``).
 """
 
 import os
@@ -21,7 +22,7 @@ from types import FrameType
 from typing import Any
 from urllib.parse import unquote
 
-from livepages.worker.probes import ENGINE, is_installed, is_local
+from livepages.worker.probes import ENGINE, is_installed, is_local, probe
 
 _PREFIXES = (sys.prefix, sys.base_prefix)
 _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "run"))  # where nothing stays as it is
@@ -46,21 +47,23 @@ class Dependencies:
         self._given = tuple({os.path.join(path, "") for path in given})
         self._files: set[str] = set()
         self._asked: set[str] = set()
+        self._contents: dict[str, str | None] = {}
         self._written: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._modules: set[str] = set()
         self._busy = threading.local()
-        self.go_on(lambda files, probes: None)
+        self.go_on(lambda files, probes, seen: None)
         self._watch_folders()
         sys.addaudithook(self._audit)
         sys.meta_path.insert(0, self)
         os.environ.__class__ = _variables(self._variable)
 
-    def go_on(self, tell: Callable[[tuple[str, ...], tuple[str, ...]], None]) -> None:
+    def go_on(self, tell: Callable[[tuple[str, ...], tuple[str, ...], dict[str, str | None]], None]) -> None:
         """Note what this process asks, which may be another than before; one that it forks tells by `tell`.
 
         Args:
-            tell: what says to the parent that a forked process has asked about these files, and these questions.
+            tell: what says to the parent that a forked process has asked about these files, and these questions, and
+                what it saw.
         """
         self._process, self._began, self._tell = os.getpid(), time.time(), tell
 
@@ -195,10 +198,21 @@ class Dependencies:
             return file.startswith(self._temporary)
 
     def _add(self, kind: str, what: str) -> None:
+        question = f"content {what}" if kind == "files" else what
+        # Now, before the page does anything with it: later the file may hold something else.
+        seen = {question: self._content(question)} if question.startswith("content ") else {}
         if os.getpid() != self._process:
-            self._tell((what,) if kind == "files" else (), (what,) if kind == "asked" else ())
+            self._tell((what,) if kind == "files" else (), (what,) if kind == "asked" else (), seen)
         else:
             (self._files if kind == "files" else self._asked).add(what)
+            self._contents = seen | self._contents
+
+    def _content(self, question: str) -> str | None:
+        was, self._busy.now = getattr(self._busy, "now", False), True
+        try:
+            return probe(question, self._root)
+        finally:
+            self._busy.now = was
 
     # --- what was noted ------------------------------------------------------------------------------------------
 
@@ -209,6 +223,15 @@ class Dependencies:
             if isinstance(file, str) and not is_installed(file, self._root):
                 self._note("files", file)
         return tuple(sorted(self._files))
+
+    def contents(self) -> dict[str, str | None]:
+        """What the files held when they were first noted, as answers to questions."""
+        return self._contents
+
+    def written(self) -> tuple[str, ...]:
+        """The files of the project that this process has written."""
+        beginning = self._root + os.sep
+        return tuple(sorted(file.removeprefix(beginning) for file in self._written if file.startswith(beginning)))
 
     def probes(self) -> tuple[str, ...]:
         """All else that was asked."""

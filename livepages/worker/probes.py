@@ -14,6 +14,7 @@ to it, so that the answers are the same wherever the project lies.
 import contextlib
 import hashlib
 import os
+import stat
 import sys
 import sysconfig
 from functools import cache
@@ -22,7 +23,6 @@ from pathlib import Path
 
 from livepages.worker.runtime import installed
 
-LARGE = 1 << 24  # bytes of a file that is known by its size and time instead of its content
 ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 # Asked for here, once: sysconfig imports a module of its own for the answer, which an audit hook must not do.
 _PYTHON = frozenset(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
@@ -48,16 +48,27 @@ def _installed(root: str) -> tuple[str, ...]:
 
 
 def content(file: Path) -> str | None:
-    """A hash of what a file holds, or of the names in a folder; None if it is not there."""
+    """Return a hash of what a file holds, or of the names in a folder; None if it is not there."""
     try:
-        if file.is_dir():
-            held = "\0".join(sorted(os.listdir(file))).encode()
-        elif (found := file.stat()).st_size > LARGE:
-            held = f"{found.st_size} {found.st_mtime_ns}".encode()
-        else:
-            held = file.read_bytes()
-        return hashlib.sha256(held).hexdigest()
+        mode = file.stat().st_mode
+        if stat.S_ISREG(mode):
+            with file.open("rb", buffering=0) as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        held = "\0".join(sorted(os.listdir(file))) if stat.S_ISDIR(mode) else str(stat.S_IFMT(mode))
+        return hashlib.sha256(held.encode(errors="surrogateescape")).hexdigest()
     except (OSError, ValueError):
+        return None
+
+
+def signature(file: Path) -> tuple[int, ...] | None:
+    """Return numbers that differ as soon as a file is another one or was written to; None if it is not there.
+
+    Of its times, anybody can set the one that is shown, but nobody the one at which that was set.
+    """
+    try:
+        found = file.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    except OSError:
         return None
 
 

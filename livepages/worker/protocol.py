@@ -176,6 +176,7 @@ class DependenciesReported:
 
     files: tuple[str, ...]
     probes: tuple[str, ...]
+    seen: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,8 @@ class Finished:
     device: str
     files: tuple[str, ...]  # and folders, whose content it rests on
     probes: tuple[str, ...]  # all else that it asked about its surroundings
+    seen: Mapping[str, str | None]  # the contents that it saw: questions about files (`probes`), and their answers then
+    written: tuple[str, ...]  # files of the project that it has written itself
     modules: tuple[str, ...]  # top-level names of those that it imported from distributions
     seconds: float
 

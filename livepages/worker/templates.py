@@ -10,6 +10,8 @@ from pathlib import Path
 
 from livepages.worker.capture import streams
 from livepages.worker.dependencies import Dependencies
+from livepages.worker.figures import house_style
+from livepages.worker.imports import import_from_source
 from livepages.worker.probes import is_local, probe
 from livepages.worker.protocol import Job
 from livepages.worker.runtime import Runtime
@@ -74,6 +76,8 @@ def set_up(job: Job, runtime: Runtime, folder: Path) -> Dependencies:
         Exception: what the runtime has against a name or a value of the settings.
     """
     sys.path[:0] = job.path
+    import_from_source(job.root)
+    house_style.install()
     runtime.configure(job.settings, job.options, job.cache, job.root)
     return Dependencies(job.root, [os.path.realpath(folder), job.cache], runtime.distributions)
 

@@ -1,0 +1,47 @@
+"""Imports of the project's modules from their source, whatever bytecode lies beside it."""
+
+import os
+import sys
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from livepages.worker.probes import is_local
+
+if TYPE_CHECKING:
+    from _typeshed.importlib import PathEntryFinderProtocol
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles the source: bytecode is taken for that of any source of the same size and second."""
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+def import_from_source(root: str) -> None:
+    """Let this process neither read nor write bytecode of modules below the root of the project."""
+    finder = FileFinder.path_hook(
+        (ExtensionFileLoader, EXTENSION_SUFFIXES),
+        (_SourceLoader, SOURCE_SUFFIXES),
+        (SourcelessFileLoader, BYTECODE_SUFFIXES),
+    )
+
+    def find_local(path: str) -> "PathEntryFinderProtocol":
+        if not is_local(os.path.join(os.path.realpath(path), ""), root):
+            raise ImportError
+        return finder(path)
+
+    sys.path_hooks.insert(0, find_local)
+    for path in [*sys.path_importer_cache]:
+        if is_local(os.path.join(path, ""), root):
+            del sys.path_importer_cache[path]
