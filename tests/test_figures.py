@@ -1,6 +1,10 @@
 """Figures: inline SVG in the page's colors, the same bytes every time, never without words."""
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +57,53 @@ def test_words_without_a_figure_are_a_failure(site: Site) -> None:
 def test_a_figure_that_cannot_be_drawn_is_a_failure(site: Site) -> None:
     (failure,) = site.failures('alt="a"\nimport matplotlib.pyplot as plt\nplt.title("$\\\\nonsense{$")\nplt.plot([1])')
     assert "raised" in failure.message
+
+
+HELPER = """import matplotlib
+def draw():
+    from matplotlib import pyplot as plt
+    plt.plot([1, 2], label="3")
+    plt.legend();
+"""
+
+
+def test_a_figure_that_a_module_draws_looks_like_one_that_the_page_draws(site: Site) -> None:
+    """Whoever imports Matplotlib, and although the page does not name it: the same bytes in each build."""
+    site.write("snippets/helper.py", HELPER)
+    (own,) = site.outcomes(f'alt="a line"\n{HELPER}\ndraw()')[0].figures
+    assert "var(--live-figure-0" in own
+    for _ in range(2):
+        assert site.outcomes('alt="a line"\nimport helper\nhelper.draw()')[0].figures == (own,)
+
+
+SAVE = """
+import hashlib
+import matplotlib.pyplot as plt
+fig, ax = plt.subplots()
+ax.plot([1, 2], label="a")
+ax.set_title("title")
+ax.legend()
+fig.savefig("plot.png")
+print(plt.imread("plot.png").shape, hashlib.sha256(open("plot.png", "rb").read()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("before", ["x = 1", "import matplotlib.pyplot"])
+def test_a_file_that_a_page_saves_is_what_a_reader_gets(site: Site, tmp_path: Path, before: str) -> None:
+    (tmp_path / "reader").mkdir()
+    environment = {**os.environ, "MPLBACKEND": "agg", "MATPLOTLIBRC": os.devnull}
+    command = [sys.executable, "-c", SAVE]
+    alone = subprocess.check_output(command, cwd=tmp_path / "reader", env=environment, text=True)
+    _, saved, shown = site.outcomes(before, f'alt="a line" {SAVE}', f'alt="a line"\n{PLOT}')
+    assert saved.stdout == alone and alone.startswith("(480, 640, 4)")
+    assert saved.figures and "var(--live-figure-0" not in saved.figures[0]
+    assert "var(--live-figure-0" in shown.figures[0], "the next block has the style of the site again"
+
+
+def test_a_style_that_a_page_sets_stays_whatever_is_saved(site: Site) -> None:
+    outcomes = site.outcomes(
+        "import matplotlib as mpl\nmpl.rcParams['font.size'] = 20",
+        "mpl.savefig = 1",
+        "print(mpl.rcParams['font.size'])",
+    )
+    assert outcomes[2].stdout == "20.0\n"

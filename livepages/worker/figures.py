@@ -4,6 +4,10 @@ import io
 import re
 import sys
 from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 # Stand-ins that survive matplotlib's color parsing; each becomes a CSS variable, which the site's style sheet sets.
@@ -11,9 +15,8 @@ _TEXT, _LINE = "#010203", "#020406"
 # Okabe and Ito's set (https://jfly.uni-koeln.de/color/), told apart with any color vision.
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
+_STABLE: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "livepages"}
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "livepages",
     "font.family": ["sans-serif"],
     "font.size": 11,
     "axes.titlesize": 12,
@@ -21,7 +24,7 @@ _STYLE: dict[Any, Any] = {
     "figure.figsize": (6.4, 3.2),
     "figure.facecolor": "none",
     "axes.facecolor": "none",
-    "savefig.facecolor": "none",
+    "savefig.facecolor": "white",  # of files
     "legend.frameon": False,
     "text.color": _TEXT,
     "axes.labelcolor": _TEXT,
@@ -38,40 +41,96 @@ _STYLE: dict[Any, Any] = {
 }
 
 
+# What saves a figure in a file, which is to be the one that a reader of the page gets.
+_SAVES = re.compile(r"\b(?:savefig|print_figure|PdfPages)\b")
+
+
+class HouseStyle(MetaPathFinder):
+    """The style of figures that a page shows, from the moment when anything in this process imports Matplotlib.
+
+    A block that saves figures draws in Matplotlib's own style.
+    """
+
+    def __init__(self) -> None:
+        self._wanted, self._is_on = True, False
+
+    def install(self) -> None:
+        """Wait for Matplotlib to be imported, if it has not been."""
+        if "matplotlib" in sys.modules:
+            self._switch()
+        elif self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def begin(self, code: str) -> None:
+        """Take the style that a block of this code draws in."""
+        self._wanted = not _SAVES.search(code)
+        if "matplotlib" in sys.modules and self not in sys.meta_path:
+            self._switch()
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """Find Matplotlib as anybody else would, and set the style as soon as it has been imported."""
+        if name != "matplotlib":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                self._switch()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+    def _switch(self) -> None:
+        """Change over between the two styles, but for what the page has set itself."""
+        if self._wanted == self._is_on:
+            return
+        from cycler import cycler
+        from matplotlib import RcParams, rcParams, rcParamsDefault
+
+        for name, styled in RcParams({**_STYLE, "axes.prop_cycle": cycler(color=CYCLE)}).items():
+            before, after = (rcParamsDefault[name], styled) if self._wanted else (styled, rcParamsDefault[name])
+            if rcParams[name] == before:
+                rcParams[name] = after
+        self._is_on = self._wanted
+
+
+house_style = HouseStyle()
+
+
 @cache
 def preload() -> None:
     """Import matplotlib with the site's style, and draw once, so that forks find its fonts and its parser ready.
 
     Does nothing where matplotlib is not installed.
     """
+    house_style.install()
     try:
-        import matplotlib
+        import matplotlib.pyplot  # noqa: F401
     except ImportError:
         return
-    matplotlib.use("svg")
-    import matplotlib.pyplot  # noqa: F401
-    from cycler import cycler
     from matplotlib.figure import Figure
 
-    matplotlib.rcParams.update(_STYLE)
-    matplotlib.rcParams["axes.prop_cycle"] = cycler(color=CYCLE)
     figure = Figure()
     figure.subplots().loglog([1, 10], [1, 10])
     figure.savefig(io.StringIO(), format="svg", bbox_inches="tight")
 
 
 def take_open() -> list[str]:
-    """The figures that pyplot holds open, as SVG, in order; closes them."""
+    """Return the figures that pyplot holds open, as SVG, in order, and close them."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is None:
         return []
     figures = []
+    background = "none" if pyplot.rcParams["figure.facecolor"] == "none" else "auto"
+    about: dict[str, Any] = {"metadata": {"Date": None, "Creator": None}, "facecolor": background}
     try:
         for number in pyplot.get_fignums():
             buffer = io.StringIO()
-            pyplot.figure(number).savefig(
-                buffer, format="svg", bbox_inches="tight", metadata={"Date": None, "Creator": None}
-            )
+            with pyplot.rc_context(_STABLE):
+                pyplot.figure(number).savefig(buffer, format="svg", bbox_inches="tight", **about)
             figures.append(_themed(buffer.getvalue()))
     finally:
         pyplot.close("all")
