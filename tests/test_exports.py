@@ -450,6 +450,18 @@ def test_markdown_holds_no_html_of_blocks(book: Book) -> None:
     assert "```\n\n| a |\n| --- |\n| 1 |\n\n*Every output" in text
 
 
+def test_markdown_holds_nothing_that_only_a_theme_reads(book: Book) -> None:
+    text = (
+        '# Page\n\n<!-- asked\nother words\n-->\n\n<div class="a" markdown>\n\n[Go](https://a.b){ .md-button .x }, press '
+        "<kbd>/</kbd>, write `<div>{ .x }`.\n\n<button type='button'>Do\nit</button>\n\n</div>\n\n## Kept { #id }\n\n"
+        "```html\n<!-- kept -->\n<div></div>\n```\n"
+    )
+    assert book.forms(text)["index.md"].startswith(
+        "# Page\n\n[Go](https://a.b), press /, write `<div>{ .x }`.\n\n## Kept { #id }\n\n"
+        "```html\n<!-- kept -->\n<div></div>\n```\n"
+    )
+
+
 def test_cells_do_not_go_on_in_a_list(book: Book) -> None:
     page = book.site.read(book.site.write("docs/part/page.md", TEXT))
     cells = split_cells(pieces(page, Run(pair_results(page)), lambda file: file.name))

@@ -1,5 +1,6 @@
 """A page as Markdown with its outputs, for people and programs that read no HTML."""
 
+import re
 from collections.abc import Iterable
 
 from livepages.execution import BlockResult, Run
@@ -21,7 +22,7 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
     parts = []
     for piece in found:
         if isinstance(piece, Prose):
-            parts.append(piece.text.strip("\n"))
+            parts.append(_without_layout(piece.text))
             continue
         for part in _shown(piece.result):
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
@@ -31,6 +32,20 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
             f"*Every output on this page was produced by the code above it, with {runtime.version_label}{device}.*"
         )
     return "\n\n".join(parts) + "\n"
+
+
+# Code, which stays as it is; or what only a theme reads: other wordings, buttons, elements, the classes of a link.
+_LAYOUT = re.compile(
+    r"^ *(?P<fence>`{3,}|~{3,}).*?^ *(?P=fence)[ \t]*$|(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)"
+    r"|(?P<layout><!-- *asked\b.*?-->|<button\b.*?</button>|</?(?:div|kbd|span)\b[^>]*>|\{ *\.[^}\n]*\})",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def _without_layout(prose: str) -> str:
+    """Return prose as it reads without a theme."""
+    text = _LAYOUT.sub(lambda found: "" if found["layout"] else found[0], prose)
+    return re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text).strip("\n")
 
 
 def _shown(result: BlockResult) -> list[str]:

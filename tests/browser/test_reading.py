@@ -161,6 +161,37 @@ def test_print_from_dark_mode_is_dark_on_white(visit: Open) -> None:
     assert paper in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
 
 
+@pytest.mark.parametrize("url", [VMAP, "practice/basics/"])
+def test_paper_has_no_buttons_small_print_tracebacks_or_solutions(url: str, visit: Open) -> None:
+    page = visit(url, View("dark", 1280)).page
+    opened = page.locator("article details:not([class*=live])").last
+    opened.evaluate("part => (part.open = true)")
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    shown = "part => part.checkVisibility({ visibilityProperty: true }) && part.getBoundingClientRect().height > 0"
+    for parts in ("button", ".live-small", ".live-traceback", "details:not([class*=live]) > :not(summary)"):
+        seen = [part for part in page.locator(f"article {parts}").all() if part.evaluate(shown)]
+        assert not [
+            part for part in seen if not opened.evaluate("(one, other) => one.contains(other)", part.element_handle())
+        ]
+    assert opened.locator("> :not(summary)").first.evaluate(shown)  # the reader has opened it
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    page.emulate_media(media="screen")
+    expect(page.locator(".live-folded")).to_have_count(0)
+
+
+def test_home_leads_by_need_in_one_click(visit: Open) -> None:
+    page = visit().page
+    for need, address in {
+        "a training job that is slow": "speed/profile/",
+        "a newer JAX": "lookup/then-and-now/",
+        "an error": "lookup/message-to-cause/",
+        "a program in PyTorch": "start/pytorch/",
+    }.items():
+        row = page.locator("tr", has=page.locator(f"td:text-matches('^{need}')"))
+        assert (row.get_by_role("link").first.get_attribute("href") or "").endswith(address)
+
+
 def test_going_on_without_a_reload_keeps_everything_working(visit: Open) -> None:
     page = visit("basics/derivatives/", **CLIPBOARD).page
     page.evaluate("window.stayed = true")

@@ -33,6 +33,14 @@ const near = new IntersectionObserver(
   { rootMargin: "50%" },
 );
 
+// Paper has what is open on the screen. The theme opens all that is folded when it is about to be printed, right after this.
+const fold = () => document.querySelectorAll("details:not([open])").forEach((part) => part.classList.add("live-folded"));
+const unfold = () => document.querySelectorAll(".live-folded").forEach((part) => part.classList.remove("live-folded"));
+const printed = matchMedia("print");
+printed.addEventListener("change", ({ matches }) => (matches ? fold() : unfold()));
+addEventListener("beforeprint", fold);
+addEventListener("afterprint", unfold);
+
 // What invites to search opens the search, which has a field of its own on a phone, with the words that it holds.
 document.addEventListener("click", ({ target }) => {
   const words = target.closest("[data-live-ask]")?.dataset.liveAsk;
