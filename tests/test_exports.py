@@ -201,6 +201,19 @@ def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> No
     assert "--8<--" not in forms["live-page.py"]
 
 
+def test_what_git_ignores_is_not_published(book: Book) -> None:
+    git(book.site, "init", "-q")
+    book.site.write(".gitignore", "*.key\n")
+    book.site.write(
+        "snippets/helper.py", "from pathlib import Path\nkey = Path(__file__).with_name('my.key').read_text()\n"
+    )
+    book.site.write("snippets/my.key", "hush")
+    shown = book.blocks("python\nimport helper\nprint(len(helper.key))")
+    assert "with_name('my.key')" in shown["live-page.py"] and "hush" not in "".join(shown.values())
+    book.site.write(".gitignore", "")
+    assert "hush" in book.blocks("python\nimport helper\nprint(len(helper.key))")["live-page.py"]
+
+
 def test_what_travels_with_the_page_comes_where_it_is_first_imported(book: Book, reader: Reader) -> None:
     book.site.write("snippets/helper/__init__.py", "from helper.part import x\n")
     book.site.write("snippets/helper/part.py", "x = 5\n")

@@ -45,6 +45,12 @@ def commit(project: Project) -> str:
     return _git(project, "log", "-1", "--format=%h", "--", *folders).strip()
 
 
+def ignored(project: Project) -> frozenset[str]:
+    """Return the names of the modules and data of a project that git ignores; none where there is no repository."""
+    names = _git(project, "ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", str(project.snippets))
+    return frozenset(names.split("\0"))
+
+
 def _git(project: Project, *arguments: str) -> str:
     try:
         done = subprocess.run(

@@ -91,7 +91,11 @@ class Publication:
     ) -> None:
         self._project, self._course, self._output, self._keep = project, course, output, keep
         self._base = course.url.rstrip("/") + "/" if course.url else ""
-        self._ran = {page.path: (page, run) for page, run in ran}
+        hidden = history.ignored(project)  # as a file that holds a key: it is not for readers
+        self._ran = {
+            page.path: (page, replace(run, files=tuple(name for name in run.files if name not in hidden)))
+            for page, run in ran
+        }
         self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
         self._everywhere = course.text, "\n".join(map(str, self._places))  # where a link to any page leads
 
