@@ -89,7 +89,17 @@ def on_post_build(config):
         build(config)
         mkdocs.utils.clean_directory, language = clean_directory, "en"
 """
-BLOG_POST = "---\ndate: 2024-01-31\n---\n" + page("po", "st").replace("(index.md)", "(../../index.md)")
+BLOG_POST = f"""\
+---
+date: 2024-01-31
+---
+{page("po", "st").replace("(index.md)", "(../../index.md)")}
+<!-- more -->
+
+```python
+print('re' + 'st')
+```
+"""
 I18N = "{docs_structure: suffix, languages: [{locale: en, default: true, name: E}, {locale: fr, name: F}]}"
 GENERATE = """\
 import mkdocs_gen_files
@@ -149,6 +159,9 @@ def test_a_page_that_is_moved_is_shown_where_it_goes(pages: Pages, real: bool) -
     pages.build()
     place = "blog/2024/01/31/page" if real else "2024/one"
     assert pages.shows(place, "post") and pages.shows("", "home")
+    if real:  # the index of the blog shows the beginning of each post
+        index = (pages.root / "site/blog/index.html").read_text()
+        assert "post" in index and "rest" not in index
     assert f"https://example.org/{place}/index.md" in (pages.root / "site/llms.txt").read_text()
 
 

@@ -9,7 +9,8 @@ import inspect
 import os
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from threading import Lock
@@ -27,6 +28,7 @@ from livepages.course import Guide, read_course
 from livepages.execution import Engine, Failure, Run
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
+from livepages.records import RecordedOutcome
 from livepages.rendering import NameLinks, status
 from livepages.source import Block, Inventory, Page, PageError, find_project
 from livepages.worker import signature
@@ -124,6 +126,10 @@ class _Show(Preprocessor):
         self.inventory = build.inventory
         text = _normal("\n".join(lines))
         page = build.pages.get(path) if (path := self._path(build, text)) else None
+        if path is None and (part := _excerpt(build, text)):
+            self.page, run, seen = part
+            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, self.md.htmlStash.store)
+            return [line.expandtabs(self.md.tab_length) for line in shown]
         if page is None or not text.startswith(_normal(page.body)):
             return self._other(build, path, lines)
         if "livepages.mathml" in self.md.postprocessors:
@@ -240,6 +246,18 @@ def _inside() -> bool:
         depth += frame.f_code is Markdown.convert.__code__
         frame = frame.f_back
     return depth > 1
+
+
+def _excerpt(build: Build, text: str) -> tuple[Page, Run, Mapping[int, Sequence[RecordedOutcome]]] | None:
+    """Return the page that begins with this text, as far as it goes: a blog shows the beginning of posts."""
+    for page in build.pages.values() if text else ():
+        if page.blocks and f"{_normal(page.body)}\n".startswith(f"{text}\n"):
+            run = build.run_of(page)
+            end = next(number for number, line in enumerate(page.text) if line.strip()) + text.count("\n") + 1
+            results = tuple(result for result in run.results if result.block.fence.end <= end)
+            part = replace(page, text=page.text[:end], blocks=tuple(result.block for result in results))
+            return part, replace(run, results=results), build.seen(page)
+    return None
 
 
 def _normal(text: str) -> str:

@@ -300,6 +300,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         finally:
             self._end_ahead()
             self._current().over()
+        self._tell(self._current().failures, "a plugin has shown this of a page")
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 
     def _say_once(self, message: str) -> None:
