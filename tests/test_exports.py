@@ -20,8 +20,10 @@ from livepages.exporters import OutputFolder, publish
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
 from livepages.exporters.download import indented
 from livepages.exporters.html_to_markdown import as_markdown
+from livepages.exporters.kernel_program import kernel_program
 from livepages.exporters.script_helpers import MustRaise, SiteFiles, show_figures, source
 from livepages.source import PageError, ProjectError, find_project
+from livepages.worker import find_runtime, runtimes
 from tests.conftest import Reader, Site
 
 NAV = "site_name: Book\nsite_description: About.\nsite_url: !ENV [TEST_ADDRESS, '']\nnav:\n  - Home: index.md\n  - Part:\n      - part/page.md\n"
@@ -588,3 +590,14 @@ def test_the_feed_lists_pages_by_their_last_change(kept: Book, monkeypatch: pyte
         ["Page & <more>", page, "2026-02-03T00:00:00Z", "It is.", page],
         ["Welcome", home, "2026-01-01T00:00:00Z", "The first.", home],
     ]
+
+
+@pytest.mark.parametrize("name", runtimes())
+def test_a_module_for_kernels_imports_those_before_it_alone(name: str) -> None:
+    defined: set[str] = set()
+    for module, imported in re.findall(
+        r"_module\('(\w+)'|from (_live_\w+) import", kernel_program(find_runtime(name), "")
+    ):
+        assert not imported or imported in defined
+        defined.add(module)
+    assert len(defined) > 4

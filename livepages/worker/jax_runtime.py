@@ -16,9 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from livepages.worker.probes import ENGINE
 from livepages.worker.runtime import Runtime, SettingError
-from livepages.worker.tracebacks import OUTSIDE
 
 _TRACE = "/jax/core/compile/jaxpr_trace_duration"
 _COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -158,6 +156,9 @@ class JaxRuntime(Runtime):
         """As `Runtime.configure`; `cache` keeps compiled programs."""
         import jax
         from jax.extend.source_info_util import register_exclusion
+
+        from livepages.worker.probes import ENGINE  # not above: readers' kernels, which need no such, get this module
+        from livepages.worker.tracebacks import OUTSIDE
 
         with contextlib.suppress(OSError):  # where none can be made, every page compiles for itself
             os.makedirs(cache, exist_ok=True)
