@@ -32,6 +32,7 @@ PAGES = {
         "```python raises=\"ValueError\"\nint('hot')\n```\n\n"
         '```python needs="gpu"\nprint(degrees + 1)\n```\n\n'
         '```python exec="off" reason="it is only shown"\nnever = 1\n```\n\n'
+        "```python\ndef tea(leaves):\n    return NotImplemented\n```\n\n"
         '```python source="none"\nprint("a line\\n" * 40)\n```\n'
     ),
 }
@@ -104,11 +105,14 @@ def test_downloads_are_there(page: Page, site: Path) -> None:
 
 
 def test_run_is_offered_for_what_can_run(page: Page) -> None:
-    expect(page.get_by_role("button", name=re.compile("^Run block"))).to_have_count(3)
+    expect(page.get_by_role("button", name=re.compile("^Run block"))).to_have_count(4)
     expect(page.get_by_role("button", name="run it here")).to_be_visible()
     page.get_by_role("button", name="Run block 1", exact=True).click()
     expect(page.locator(".live-panel")).to_contain_text("jupyter-server --no-browser")
     assert "ipykernel" in page.locator(".live-panel code").inner_text()
+    page.get_by_role("button", name="Edit block 4", exact=True).click()
+    expect(page.get_by_role("textbox", name="Code of block 4.")).to_have_value(re.compile("NotImplemented"))
+    expect(page.get_by_role("button", name=re.compile("^Check"))).to_have_count(0)
 
 
 def test_run_is_not_offered_without_the_script(page: Page) -> None:

@@ -25,6 +25,7 @@ new MutationObserver((changes) => {
 
 // What only some pages need comes when it is about to be seen, or at once if the address may set a filter.
 const own = document.currentScript.src;
+document.documentElement.dataset.liveExercises = new URL("exercises.js", own);
 const near = new IntersectionObserver(
   (parts) => {
     for (const { isIntersecting, target } of parts)
@@ -75,7 +76,7 @@ const stored = (name) => {
 
 const arrived = () => {
   if (/\/practice\//.test(location.pathname) && stored("live-exercises"))
-    import(new URL("../assets/livepages/run/exercises.js", own)).then(({ mark }) => mark());
+    import(new URL("exercises.js", own)).then(({ mark }) => mark());
   sizes.disconnect();
   document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();

@@ -1,50 +1,10 @@
-// Exercises that are solved in their page: which blocks are stubs, who examines them, and what has been solved.
-import { element } from "./output.js";
+// Exercises, which a site may have: data-live-exercises at the root of its pages then names the module that knows them.
+//   stub(source): the name of the exercise whose stub this code is, if it is one.
+//   examination(name): the code that examines what the page's kernel has under this name. It raises what is wrong.
+//   solved(name): take note that it is solved.
+//   next(exercises): where to go on, as an element; of [name, id of the block] each.
+//   count(), forget(): how many are solved, and that they no longer are.
+const none = { stub: () => undefined, count: () => 0, forget: () => {} };
+const named = document.documentElement.dataset.liveExercises;
 
-const KEY = "live-exercises";
-const root = new URL("../../../", import.meta.url);
-
-// The name of the exercise whose stub this is: a function that returns NotImplemented, or a class of which only the
-// description is written.
-export const stub = (source) => {
-  const name = source.match(/^(?:def|class) (\w+)/)?.[1] ?? source.match(/^@.*\n(?:def|class) (\w+)/)?.[1];
-  return /^ {4}return NotImplemented$/m.test(source) || /^class \w+.*:\n {4}"""[^"]*"""\s*$/.test(source) ? name : undefined;
-};
-
-export const examination = (name) => `from examiner import examine\nexamine(${name})`;
-
-const done = () => {
-  try {
-    return new Set(JSON.parse(localStorage.getItem(KEY)));
-  } catch {
-    return new Set();
-  }
-};
-
-export const solved = (name) => {
-  localStorage.setItem(KEY, JSON.stringify([...done().add(name)]));
-  mark();
-};
-
-export const count = () => done().size;
-
-export const forget = () => {
-  localStorage.removeItem(KEY);
-  document.querySelectorAll(".live-solved").forEach((part) => part.classList.remove("live-solved"));
-};
-
-// A link to the next exercise of the page that is not solved, else to the page of all.
-export const next = (exercises) => {
-  const found = exercises.find(([name]) => !done().has(name));
-  const properties = found ? { href: `#${found[1]}` } : { href: new URL("practice/practice/", root) };
-  return element("a", properties, found ? `Next: ${found[0]}` : "All exercises");
-};
-
-// Mark what is solved: headings by their ids, stubs by their titles.
-export const mark = () => {
-  for (const name of done()) {
-    if (!/^\w+$/.test(name)) continue;
-    const titles = [...document.querySelectorAll(".filename")].filter(({ textContent }) => textContent.startsWith(`${name}:`));
-    for (const part of [document.querySelector(`h2#${name}`), ...titles]) part?.classList.add("live-solved");
-  }
-};
+export const { stub, examination, solved, next, count, forget } = named ? await import(named) : none;

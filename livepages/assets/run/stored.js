@@ -24,7 +24,7 @@ export const list = (place, cleared = () => {}) => {
   );
   const all = () => confirm("Clear all your edits and verdicts of this site?") && (found.forEach(({ path }) => clear(path)), forget());
   place.replaceChildren(
-    element("p", {}, rows.length || solved ? `Only this browser keeps your edits. Solved exercises: ${solved}.` : "This browser keeps no edits of yours."),
+    element("p", {}, rows.length || solved ? `Only this browser keeps your edits.${solved ? ` Solved exercises: ${solved}.` : ""}` : "This browser keeps no edits of yours."),
     element("ul", {}, ...rows),
     ...(rows.length || solved ? [element("p", {}, button("Clear all", again(all)))] : []),
   );
