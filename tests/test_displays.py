@@ -47,7 +47,7 @@ def displays(site: Site, *codes: str) -> tuple[Mapping[str, str], ...]:
 
 
 def shown(site: Site, page: Page, ran: Run) -> str:
-    return "\n".join(page_lines(page, ran, site.project.runtime, {}, str))
+    return "\n".join(page_lines(page, ran, site.project.runtime, lambda block: [], str))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,11 @@ def rename(site: Site, name: str, **about: object) -> None:
     host.write_text(yaml.safe_dump({**yaml.safe_load(host.read_text()), **about}))
 
 
+def counts(records: Records, page: Page) -> list[int]:
+    """How many hosts have a valid record of each block."""
+    return [len(records.seen(page)(block)) for block in page.blocks]
+
+
 def test_a_record_is_text_that_people_can_read(recorded: tuple[Site, Page, Run]) -> None:
     site, page, _ = recorded
     host, told = (yaml.safe_load(files(site)[name]) for name in ("cpu.yml", "page.yml"))
@@ -101,11 +106,11 @@ def test_one_changed_character_ends_what_the_record_says_of_a_block_and_of_those
     site, page, _ = recorded
     changed = site.page(BLOCKS[0], BLOCKS[1].replace("no such", "no  such"), BLOCKS[2])
     records = Records(site.project)
-    assert [len(seen) for seen in records.seen(page).values()] == [1, 1, 1]
-    assert [len(seen) for seen in records.seen(changed).values()] == [1, 0, 0]
+    assert counts(records, page) == [1, 1, 1]
+    assert counts(records, changed) == [1, 0, 0]
     assert records.stale([changed])["cpu"] == list(changed.program[1:])
     moved = site.page(*BLOCKS, head="Other words.\n\n")
-    assert [len(seen) for seen in records.seen(moved).values()] == [1, 1, 1]
+    assert counts(records, moved) == [1, 1, 1]
 
 
 def test_a_changed_module_ends_what_the_record_says_of_the_pages_that_import_it(
@@ -113,7 +118,7 @@ def test_a_changed_module_ends_what_the_record_says_of_the_pages_that_import_it(
 ) -> None:
     site, page, _ = recorded
     site.write("snippets/helper.py", "y = 2\n")
-    assert [len(seen) for seen in Records(site.project).seen(page).values()] == [0, 0, 0]
+    assert counts(Records(site.project), page) == [0, 0, 0]
 
 
 def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Site) -> None:
@@ -123,7 +128,7 @@ def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Sit
     assert first["outcome"] == "ran"
     assert (second["outcome"], second["error"]) == ("failed", "raised ZeroDivisionError: division by zero")
     assert third["outcome"] == "not run" and third["error"].startswith("needs gpus>=64; this host has")
-    seen = [entry for found in Records(site.project).seen(page).values() for entry in found]
+    seen = [one for block in page.program for one in Records(site.project).seen(page)(block)]
     assert [one.entry.good for one in seen] == [True, False, False]
     # A block that did not run because another one failed has no record.
     assert Records(site.project).stale([page])["cpu"] == [*page.program[2:]]
@@ -186,7 +191,7 @@ def test_a_record_that_cannot_be_read_is_one_failure_and_is_written_anew(
     before = files(site)
     site.write(f"records/{name}", text)
     records = Records(site.project)
-    assert records.of(page) == [] and not any(records.seen(page).values())
+    assert records.of(page) == [] and not any(counts(records, page))
     (failure,) = records.problems([page])
     assert str(failure).startswith(f"records/{name}:{line}: the record cannot be read: {why}")
     assert "write it anew with `livepages record --host cpu`" in failure.message
@@ -218,7 +223,7 @@ def test_any_block_can_be_recorded(site: Site, code: str) -> None:
     page, run = site.run("x = 1", f'raises="ValueError"\n{code}' if "raise" in code else code)
     record(site.project, "cpu", [(page, run)])
     assert not Records(site.project).problems([page])
-    assert [len(seen) for seen in Records(site.project).seen(page).values()] == [1, 1]
+    assert counts(Records(site.project), page) == [1, 1]
 
 
 def test_a_record_is_deleted_with_its_page_and_not_before(
@@ -282,7 +287,7 @@ def test_blocks_of_one_include_are_recorded_each_by_itself(site: Site) -> None:
     page = site.read(site.write("docs/page.md", '--8<-- "two.md"\n'))
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
     seen = Records(site.project).seen(page)
-    assert [[one.entry.stdout for one in seen[block.index]] for block in page.program] == [["first"], ["second"]]
+    assert [[one.entry.stdout for one in seen(block)] for block in page.program] == [["first"], ["second"]]
 
 
 # --- compared ------------------------------------------------------------------------------------------------------
@@ -349,7 +354,7 @@ def test_of_an_accelerator_the_kind_of_computer_does_not_matter(recorded: tuple[
 
 def compared(site: Site, page: Page, run: Run) -> Failure | Mismatch | None:
     """How the first block of a run differs from the records."""
-    return check_block(run.results[0], run, Records(site.project).seen(page)[0], find_runtime("jax"))
+    return check_block(run.results[0], run, Records(site.project).seen(page)(page.blocks[0]), find_runtime("jax"))
 
 
 def edit(site: Site, old: str, new: str, host: str = "cpu") -> None:

@@ -32,7 +32,7 @@ def test_page_notebook_markdown_and_record_stay_readable_and_say_what_is_left_ou
     run = Run(pair_results(page, [OUTCOMES[name]]))
     assert not run.failures
     forms = {
-        "page": "\n".join(rendering.page_lines(page, run, site.project.runtime, {}, str)),
+        "page": "\n".join(rendering.page_lines(page, run, site.project.runtime, lambda block: [], str)),
         "notebook": programs(page, run, site.project, "", str)["notebook"],
         "Markdown": plain(page, run, site.project.runtime, pieces(page, run, str)),
         "record": entry(run.results[0]).text,
@@ -75,6 +75,6 @@ def test_every_form_says_why_a_block_after_a_failed_one_did_not_run(site: Site) 
     why = "the block on line 3 failed"
     run = Run(pair_results(page, [Outcome(fault="failed"), Outcome(skipped=why, stopped_by=0)]))
     notebook = nbformat.reads(programs(page, run, site.project, "", str)["notebook"], as_version=4)
-    assert f"Not run: {why}" in "\n".join(rendering.page_lines(page, run, site.project.runtime, {}, str))
+    assert f"Not run: {why}" in "\n".join(rendering.page_lines(page, run, site.project.runtime, lambda block: [], str))
     assert f"Not run: {why}" in plain(page, run, site.project.runtime, pieces(page, run, str))
     assert notebook.cells[-1].outputs[0].text == f"Not run: {why}\n"

@@ -30,7 +30,7 @@ class Download:
         self._files = _files(page, run, project)
         self._runtime, settings = project.runtime, page.settings
         self._configuration = self._runtime.setup(settings.runtime, project.options) if page.program else ""
-        self._guards = {block.index: list(_guards(block, settings.needs)) for block in page.program}
+        self._conditions = [condition for block in page.program for condition, _ in self._guards(block)]
 
     @property
     def head(self) -> list[str]:
@@ -59,7 +59,7 @@ class Download:
     def setup(self) -> str:
         """The code that has to run before the first block; empty if there is none."""
         parts = []
-        asked = " ".join(condition for guards in self._guards.values() for condition, _ in guards)
+        asked = " ".join(self._conditions)
         if names := [name for name in ("importlib.util", "os", "platform", "shutil", "sys") if f"{name}." in asked]:
             parts.append("\n".join(f"import {name}" for name in names))
         if self._configuration:
@@ -77,9 +77,12 @@ class Download:
 
     def guarded(self, block: Block, code: str) -> str:
         """Code of a block that is left out, with a word why, where the block cannot run."""
-        for condition, reason in reversed(self._guards[block.index]):
+        for condition, reason in reversed(self._guards(block)):
             code = f'if {condition}:\n    print("Not run here:", {reason})\nelse:\n{indented(code)}'
         return code
+
+    def _guards(self, block: Block) -> list[tuple[str, str]]:
+        return list(_guards(block, self.page.settings.needs))
 
     @cached_property
     def _first_user(self) -> Block:
@@ -94,7 +97,7 @@ class Download:
 
     @property
     def _uses_lacks(self) -> bool:
-        return any("lacks(" in condition for guards in self._guards.values() for condition, _ in guards)
+        return any("lacks(" in condition for condition in self._conditions)
 
     def _sources(self) -> Iterator[str]:
         yield from (block.code for block in self.page.program)

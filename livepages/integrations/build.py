@@ -11,7 +11,7 @@ from livepages.course import Course, Guide, find_guide, history, sources
 from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, pair_results
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages
-from livepages.records import RecordedOutcome, Records, check_page
+from livepages.records import Records, Seen, check_page
 from livepages.rendering import anchors, status
 from livepages.source import Inventory, Page, read_inventories
 
@@ -173,8 +173,8 @@ class Build:
         commit = history.commit(self.engine.project)
         return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.version_label}."
 
-    def seen(self, page: Page) -> dict[int, list[RecordedOutcome]]:
-        """What hosts saw of a page's blocks, by their indices."""
+    def seen(self, page: Page) -> Seen:
+        """Return the function that gives what hosts saw of a block of a page."""
         return self.records.seen(page)
 
     def updated(self, page: Page, run: Run) -> str:

@@ -232,7 +232,7 @@ class BlockItem(TestBlock):
             raise BlockError(str(Failure(block.page, block.line, block.line, f"not run: {failed}")))
         if skipped := result.outcome.skipped:
             pytest.skip(f"not run: {skipped}" if result.stopped_by else skipped)
-        seen, runtime = runs.records.seen(self.page)[block.index], self.project.runtime
+        seen, runtime = runs.records.seen(self.page)(block), self.project.runtime
         found = check_block(result, run, seen, runtime)
         if isinstance(found, Failure):
             raise BlockError(str(found))

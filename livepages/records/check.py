@@ -57,7 +57,7 @@ def check_block(
 def check_page(page: Page, run: Run, records: Records) -> list[Failure]:
     """Check every block of a page that has run, as `check_block`."""
     seen = records.seen(page)
-    checked = (check_block(result, run, seen[result.block.index], records.runtime) for result in run.program)
+    checked = (check_block(result, run, seen(result.block), records.runtime) for result in run.program)
     return [found for found in checked if isinstance(found, Failure)]
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from livepages.execution import count
 from livepages.records.differences import Difference, differ
-from livepages.records.store import NOT_RUN, Host, RecordedOutcome, Records
+from livepages.records.store import NOT_RUN, Host, Records
 from livepages.source import Block, Page
 
 PageBlock = tuple[Page, Block]
@@ -79,9 +79,9 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
     equal, apart, differing = 0, 0, []
     records = new[1]
     for page in pages:
-        known = [(_by_block(page, host, records)) for host, records in (old, new)]
+        known = [(host, records.seen(page)) for host, records in (old, new)]
         for block in page.program:
-            before, after = (seen.get(block.index) for seen in known)
+            before, after = (next((one for one in seen(block) if one.host == host), None) for host, seen in known)
             ran = [seen for seen in (before, after) if seen and seen.entry.outcome != NOT_RUN]
             apart += len(ran) == 1
             if before is None or after is None or len(ran) < 2:
@@ -93,7 +93,3 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
             equal += difference is None
             differing += [((page, block), difference)] if difference else []
     return Comparison(old[0], new[0], equal, tuple(differing), apart)
-
-
-def _by_block(page: Page, host: Host, records: Records) -> dict[int, RecordedOutcome]:
-    return {index: one for index, seen in records.seen(page).items() for one in seen if one.host == host}

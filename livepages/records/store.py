@@ -9,7 +9,7 @@ import datetime
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
@@ -113,6 +113,9 @@ class RecordedOutcome:
     entry: Entry
 
 
+Seen = Callable[[Block], Sequence[RecordedOutcome]]  # what hosts saw of a block
+
+
 class Records:
     """All records of a project, each page's read when it is asked for."""
 
@@ -165,25 +168,23 @@ class Records:
             if all(_content(self._project.root / name) == was for name, was in record.files.items())
         ]
 
-    def seen(self, page: Page) -> dict[int, list[RecordedOutcome]]:
-        """For each block of a page that runs, by its index, what the hosts saw of it that still holds."""
+    def seen(self, page: Page) -> Seen:
+        """Return the function that gives what the hosts saw of a block of a page, as far as it still holds."""
         records = self.valid_for(page)
-        return {
-            block.index: [
-                RecordedOutcome(record.host, record.device, record.entries[_short(block.key)])
-                for record in records
-                if _short(block.key) in record.entries
-            ]
-            for block in page.program
-        }
+
+        def seen(block: Block) -> list[RecordedOutcome]:
+            known = ((record, record.entries.get(_short(block.key))) for record in records)
+            return [RecordedOutcome(record.host, record.device, entry) for record, entry in known if entry]
+
+        return seen
 
     def stale(self, pages: Iterable[Page]) -> dict[str, list[Block]]:
         """For each host, the blocks of these pages that it has no valid record of, or one of a failure."""
         found: dict[str, list[Block]] = {host.name: [] for host in self.hosts}
         for page in pages:
-            known = self.seen(page)
+            seen = self.seen(page)
             for block in page.program:
-                hosts = {seen.host.name for seen in known[block.index] if seen.entry.outcome != FAILED}
+                hosts = {one.host.name for one in seen(block) if one.entry.outcome != FAILED}
                 for name in found:
                     found[name] += [] if name in hosts else [block]
         return found
@@ -192,9 +193,9 @@ class Records:
         """The blocks that need a device, and of which no host has a valid record."""
         found = []
         for page in pages:
-            known = self.seen(page)
+            seen = self.seen(page)
             needing = (block for block in page.program if block.options.needs or page.settings.needs)
-            found += [block for block in needing if not any(seen.entry.good for seen in known[block.index])]
+            found += [block for block in needing if not any(one.entry.good for one in seen(block))]
         return found
 
     def orphans(self, pages: Iterable[Page]) -> list[Path]:

@@ -6,11 +6,11 @@ The layout of source and result is markdown-exec's (`add_source`), and so are th
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, counted
-from livepages.records import Entry, RecordedOutcome, differ, entry, same_kind
+from livepages.records import Entry, RecordedOutcome, Seen, differ, entry, same_kind
 from livepages.rendering.mime import PRE, folded, render
 from livepages.source import Block, Page
 from livepages.worker import Runtime
@@ -18,16 +18,14 @@ from livepages.worker import Runtime
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not what the block gave now
 
 
-def page_lines(
-    page: Page, run: Run, runtime: Runtime, seen: Mapping[int, Sequence[RecordedOutcome]], stash: Callable[[str], str]
-) -> list[str]:
+def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str]) -> list[str]:
     """The page's text with every Python fence replaced by its source and its result.
 
     Args:
         page: the page.
         run: what running it gave.
         runtime: what ran it.
-        seen: for each block that runs, by its index, what hosts saw of it.
+        seen: gives what hosts saw of a block.
         stash: takes HTML, gives the text that stands for it in Markdown.
     """
     lines: list[str] = []
@@ -37,7 +35,7 @@ def page_lines(
         block = result.block
         lines += page.shown[at : block.fence.start]
         notes, at = _notes(page, block)
-        context = _Context(found[block.index], runtime, run, seen.get(block.index, ()), stash)
+        context = _Context(found[block.index], runtime, run, seen(block), stash)
         lines += _block_lines(result, notes, context)
     return [*lines, *page.shown[at:]]
 

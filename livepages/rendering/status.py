@@ -126,8 +126,8 @@ class _Status:
     def _places(self) -> list[PageBlock]:
         return [(page, block) for page in self._pages for block in page.program]
 
-    def _at(self, page: Page, block: Block) -> list[RecordedOutcome]:
-        return self._seen[page.path][block.index]
+    def _at(self, page: Page, block: Block) -> Sequence[RecordedOutcome]:
+        return self._seen[page.path](block)
 
     def _link(self, page: Page, block: Block | None = None) -> str:
         target = relpath(page.path.as_posix(), self._here.path.parent.as_posix())

@@ -543,10 +543,10 @@ def test_all_runs_and_the_record_is_one_of_the_project(open_: Callable[..., Visi
         assert not records.problems([read])
         assert records.hosts[0].computer == project.runtime.computer
         seen = records.seen(read)
-        assert [seen[block.index][0].entry.outcome for block in read.program] == ["ran"] * 3 + ["raised"] + ["ran"] * 4
-        assert seen[2][0].entry.stdout == "[ 0.  5. 10.]" and seen[2][0].device == "cpu"
-        assert seen[4][0].entry.error.startswith("TypeError: ")
-        assert [len(found) for found in seen.values()] == [1] * 8
+        assert [seen(block)[0].entry.outcome for block in read.program] == ["ran"] * 3 + ["raised"] + ["ran"] * 4
+        assert seen(read.blocks[2])[0].entry.stdout == "[ 0.  5. 10.]" and seen(read.blocks[2])[0].device == "cpu"
+        assert seen(read.blocks[4])[0].entry.error.startswith("TypeError: ")
+        assert [len(seen(block)) for block in read.program] == [1] * 8
     finally:
         shutil.rmtree(served.root / "records")
 
