@@ -393,6 +393,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
                 block.importorskip,
                 block.options.isolated,
                 block.namespace,
+                _module(block) if project.fences == "exec" else "__main__",
                 block.options.workdir,
                 block.options.width,
             )
@@ -407,11 +408,16 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
         root=str(project.root),
         # As markdown-exec has it for the blocks that it executes.
         work=str(project.root) if project.fences == "exec" else "",
-        main="code_block" if project.fences == "exec" else "__main__",
         cache=str(project.cache / "compiled"),
         nice=nice,
         asked=time.monotonic(),
     )
+
+
+def _module(block: Block) -> str:
+    """Return what markdown-exec would call the module that a block runs in."""
+    name = f"session {block.options.session}; n1" if block.options.session else f"n{block.index + 1}"
+    return re.sub(r"[^a-zA-Z\d]+", "_", f"<code block: {name}>")
 
 
 def _imports(task: Task, project: Project, only: tuple[int, ...]) -> tuple[tuple[str, str], ...]:

@@ -75,20 +75,20 @@ class Namespace:
 class Program:
     """A page's namespaces, each of which is ``__main__`` while in use, and the script of the blocks run so far."""
 
-    def __init__(self, folder: Path, name: str, main: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
+    def __init__(self, folder: Path, name: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
         file = folder / "script" / name
-        self._name, self._main, self._runtime = name, main, runtime
+        self._name, self._runtime = name, runtime
         script = "\n".join(block.code for block in blocks)
         # Lines as Python counts them: other characters end lines for `str.splitlines` too.
         linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
         sys.argv = [str(file)]
         file.parent.mkdir()
         self._file = file
-        self._namespaces = {"": self._new_namespace()}
+        self._namespaces = {"": self._new_namespace("__main__")}
         self._use(self._namespaces[""])
 
-    def _new_namespace(self) -> Namespace:
-        module = types.ModuleType(self._main)
+    def _new_namespace(self, name: str) -> Namespace:
+        module = types.ModuleType(name)
         # A real file, so that multiprocessing can start children from it, as from a script.
         module.__file__ = str(self._file)
         module.__dict__["__builtins__"] = __builtins__
@@ -97,7 +97,7 @@ class Program:
 
     def _use(self, namespace: Namespace, *under_way: BlockSpec) -> None:
         """Have a namespace be the program, and its script that of the blocks run so far, and of one under way."""
-        sys.modules["__main__"] = sys.modules[self._main] = namespace.module
+        sys.modules["__main__"] = sys.modules[namespace.module.__name__] = namespace.module
         text = ""
         for block in (*namespace.completed, *under_way):
             text += "\n" * (block.start - 1 - text.count("\n")) + block.code
@@ -108,10 +108,10 @@ class Program:
     def execute(self, block: BlockSpec) -> BaseException | None:
         """Run a block in its namespace; the exception it ended with, if any."""
         if not block.isolated:
-            return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace()))
+            return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace(block.module)))
         try:
             with self._runtime.settings_kept():
-                return self._execute(block, self._new_namespace())
+                return self._execute(block, self._new_namespace(block.module))
         finally:
             self._use(self._namespaces[""])
 
@@ -244,7 +244,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
         tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
-    program = Program(folder, job.name, job.main, job.blocks, runtime)
+    program = Program(folder, job.name, job.blocks, runtime)
     dependencies.go_on(lambda files, probes, seen: tell(DependenciesReported(files, probes, seen)))
     displays = sys.displayhook = DisplayHook()
     known = set(threading.enumerate())

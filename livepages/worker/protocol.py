@@ -81,6 +81,7 @@ class BlockSpec:
     importorskip: str = ""  # a module
     isolated: bool = False  # whether no other block shares its namespace, nor the settings that it makes
     namespace: str = ""  # the name of the one that it runs in
+    module: str = "__main__"  # what the module is called that is this namespace
     workdir: str = ""  # the folder that it runs in, as seen from the page's
     width: int = 0  # of the terminal that it finds, in columns
 
@@ -100,7 +101,6 @@ class Job:
     path: tuple[str, ...]  # folders to import from, before all others
     root: str  # of the project
     work: str  # the folder that it runs in; empty for one of its own
-    main: str  # what the modules of its namespaces are called
     cache: str  # a folder, for what the runtime may use again
     nice: int  # how much it comes after other processes that want a processor, as in `os.nice`
     asked: float  # when, in seconds of the monotonic clock
