@@ -9,7 +9,7 @@ import inspect
 import os
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -248,7 +248,7 @@ def _inside() -> bool:
     return depth > 1
 
 
-def _excerpt(build: Build, text: str) -> tuple[Page, Run, Mapping[int, Sequence[RecordedOutcome]]] | None:
+def _excerpt(build: Build, text: str) -> tuple[Page, Run, Callable[[Block], Sequence[RecordedOutcome]]] | None:
     """Return the page that begins with this text, as far as it goes: a blog shows the beginning of posts."""
     for page in build.pages.values() if text else ():
         if page.blocks and f"{_normal(page.body)}\n".startswith(f"{text}\n"):
