@@ -183,14 +183,17 @@ class Gate:
     """Holds up the pages that wait for it, until it is opened."""
 
     def __init__(self, site: Site) -> None:
-        self._file = site.root.with_name(
-            f"{site.root.name}-gate"
-        )  # no file of the project, which the page would rest on
+        # Not in the project, where the page would depend on it.
+        self._file = site.root.with_name(f"{site.root.name}-gate")
         self.wait = f"import os, time\nwhile not os.path.exists({str(self._file)!r}):\n    time.sleep(0.01)"
 
     def open(self) -> None:
         """Let them go on."""
         self._file.touch()
+
+    def close(self) -> None:
+        """Hold up those that come."""
+        self._file.unlink()
 
 
 @pytest.fixture

@@ -151,6 +151,7 @@ def test_a_number_of_pages_at_a_time_is_one_or_more(capsys: pytest.CaptureFixtur
 
 def test_check_names_a_page_to_read_first_that_is_none(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     page.write_text("---\nbefore: [pages.md]\n---\n\n# T\n")
+    (page.parents[1] / "pyproject.toml").write_text('[tool.livepages]\nguide = "course.guide:CourseGuide"\n')
     status, said = command(capsys, "check")
     assert status == 1 and "docs/page.md:2: before: pages.md is not a page of docs; did you mean 'page.md'?" in said
 

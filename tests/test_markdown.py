@@ -384,7 +384,7 @@ def test_a_recorded_output_is_replaced_by_the_blocks_own(show: Show, site: Site)
     text = f"# T\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n"
     page = site.read(site.write("docs/page.md", text))
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
-    (site.root / "gate").unlink()
+    gate.close()
     waiting = show(text, timeout=0)
     assert "data-live-pending" in waiting and "recorded on" in waiting and "<code>at last</code>" in waiting
     gate.open()

@@ -127,9 +127,13 @@ def test_a_file_of_the_author_is_never_replaced(book: Book) -> None:
 def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Book) -> None:
     book.on_jax()
     without_jax = {"PYTHONPATH": str(book.root / "trap")}
+    armed = book.root.with_name(f"{book.root.name}-armed")
+    book.write(
+        "trap/sitecustomize.py", f"import os, sys\nif os.path.exists({str(armed)!r}):\n    sys.modules['jax'] = None\n"
+    )
     build(book, environment=without_jax)
     before = pages(book)
-    book.write("trap/jax/__init__.py", "raise ImportError('jax was imported')")
+    armed.touch()
     assert "0 run now, 3 unchanged" in build(book, environment=without_jax)
     assert pages(book) == before
     book.write(
@@ -293,7 +297,6 @@ def test_an_expected_error_is_possible(book: Book) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("pyproject.toml", "[project]\n", "no pyproject.toml with a [tool.livepages] table"),
         ("pyproject.toml", '[tool.livepages]\ndocs = "."\n', "make them the same folder"),
         ("pyproject.toml", '[tool.livepages]\ndocs = "dcos"\n', "did you mean 'docs'?"),
     ],
@@ -481,12 +484,10 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
     whole = served.wait("/two/", "KeyError")
     assert "ZeroDivisionError" in whole and "data-live-pending" not in whole
     assert "Not run: the block on line 13 failed" in whole
-    for said in (
-        "docs/two.md:4: block of line 3: raised ZeroDivisionError",
-        "docs/two.md:14: block of line 13: raised KeyError",
-        "ran docs/two.md: 2 of 4 blocks failed, 1 not run",
-    ):
-        served.says(said, 1)
+    served.says("ran docs/two.md: 2 of 4 blocks failed, 1 not run", 1)
+    served.says("docs/two.md:14: block of line 13: raised KeyError", 1)
+    # Each build says again what still fails.
+    assert served.said.count("docs/two.md:4: block of line 3: raised ZeroDivisionError") > 1
 
 
 def test_serving_shows_what_included_code_gave_when_it_has_run(book: Book, served: Served) -> None:

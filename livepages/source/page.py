@@ -335,7 +335,8 @@ def _blocks(
     """The blocks of a page; what is wrong with one is added to its faults, so that all are told at once."""
     fences = list(find_fences(lines, origin))
     faults += (fault for fence in fences for fault in _lookalikes(fence, origin[fence.start]))
-    digest = beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
+    beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
+    digests = {"": beginning}  # by session
     start = 1
     ids: dict[str, int] = {}
     for index, commented in enumerate(read_comments(lines, origin, fences, faults)):
@@ -356,9 +357,10 @@ def _blocks(
         options = replace(options, raises=options.raises or commented.raises)
         options = replace(options, source="none") if fence.comment else options
         # A block in a namespace of its own rests on no other, and no other rests on it.
-        key = _digest(beginning if options.isolated else digest, code, options.key) if options.exec else ""
+        before = digests.get(options.session) or _digest(beginning, options.session)
+        key = _digest(beginning if options.isolated else before, code, options.key) if options.exec else ""
         if key and not options.isolated:
-            digest = key
+            digests[options.session] = key
         yield Block(
             page=name,
             index=index,
