@@ -1,4 +1,8 @@
-"""Hooks of MkDocs: leave out of Material's style sheet what styles only what this site does not have, and blanks."""
+"""Hooks of MkDocs: leave out of style sheets and scripts what no reader misses, so that the first load stays small.
+
+Of Material's style sheet, that is what styles only what this site does not have; of our own files, comments and indents
+(2.6 kB of a first load of 83 kB, compressed).
+"""
 
 import re
 from pathlib import Path
@@ -10,12 +14,13 @@ from mkdocs.structure.files import Files
 
 ABSENT = re.compile(
     r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|tabbed-|emoji|giscus|katex|highlighttable|lineno|mdx-|"
-    r"\.(cards?|grid|inline|lg|middle|x+l)\b|--(lifted|post)\b|"
+    r"\.(cards?|grid|inline|lg|middle|x+l)\b|--post\b|"
     r"md-(author|banner|clipboard|consent|draft|feedback|input|meta__|nav--integrated|pagination|pin|post|profile|select|"
     r"social|source|status|top\b|version)|\.(abstract|bug|danger|info|question|quote)\b|aria-sort|"
     r"--md-(author|clipboard|code-select|post|source|status|tabbed|tasklist|typeset-table|version)|"
     r"admonition-icon--(abstract|bug|danger|info|question|quote)"
 )
+COMMENT = {".css": re.compile(r"(?s)/\*.*?\*/\n*"), ".js": re.compile(r"(?m)^[ \t]*//.*\n")}  # as ours are written
 VARIABLE = re.compile(r"(--[\w-]+):(?:[^;()]|\([^()]*\))*;?")
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
 
@@ -26,12 +31,18 @@ def on_env(env: Environment, config: MkDocsConfig, files: Files) -> None:
     env.trim_blocks = env.lstrip_blocks = True
 
 
+@event_priority(-100)  # after the plugin has written its files
 def on_post_build(config: MkDocsConfig) -> None:
-    """Rewrite the style sheet in the built site, where the theme has put it; those of other themes are left alone."""
-    if config.theme.name != "material":
-        return
-    for file in Path(config.site_dir, "assets/stylesheets").glob("main.*.min.css"):
-        file.write_text(slimmed(file.read_text(encoding="utf-8")), encoding="utf-8")
+    """Rewrite the files in the built site, where the theme and the plugin have put them."""
+    site = Path(config.site_dir)
+    for folder in ("stylesheets", "javascripts", "assets/livepages"):
+        found = [file for file in site.joinpath(folder).rglob("*.*") if file.suffix in COMMENT]
+        for file in (file for file in found if "vendor" not in file.parts):  # which say whose they are
+            text = COMMENT[file.suffix].sub("", file.read_text(encoding="utf-8"))
+            file.write_text(re.sub(r"(?m)^[ \t]+", "", text), encoding="utf-8")
+    if config.theme.name == "material":  # the style sheets of other themes are left alone
+        for file in site.glob("assets/stylesheets/main.*.min.css"):
+            file.write_text(slimmed(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def slimmed(style: str) -> str:

@@ -22,7 +22,8 @@ const note = () => {
   const all = parts();
   const index = all.findIndex((part) => part.getBoundingClientRect().bottom > header);
   if (index < 0) return;
-  places[entry()] = [index, Math.round(all[index].getBoundingClientRect().top), text(all[index])];
+  if (scrollY) places[entry()] = [index, Math.round(all[index].getBoundingClientRect().top), text(all[index])];
+  else delete places[entry()]; // the top stays where it is
   try {
     sessionStorage.setItem(KEY, JSON.stringify(places));
   } catch {} // this tab still knows
