@@ -202,7 +202,8 @@ class Served:
             file.write_text(textwrap.dedent(text).lstrip())
         (root / "mkdocs.yml").write_text(CONFIG)
         (root / "pyproject.toml").write_text(
-            '[project]\nname = "small"\n\n[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n'
+            '[project]\nname = "small"\n\n[tool.livepages]\nruntime = "jax"\nfences = "all"\n'
+            'guide = "course.guide:CourseGuide"\n'
         )
         self.environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
         with socket.socket() as free:
@@ -411,7 +412,7 @@ def test_a_compiled_loop_is_ended_by_a_restart(open_: Callable[..., Visit], serv
     )
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("on")
     bar.get_by_role("button", name="Stop").click()
-    expect(bar).to_contain_text("This does not stop", timeout=5000)
+    expect(bar).to_contain_text("This does not stop")
     expect(bar.get_by_role("button", name="Restart")).to_be_focused()
     page.keyboard.press("Enter")
     expect(yours(page, 1)).to_contain_text("Stopped: The kernel has ended.")

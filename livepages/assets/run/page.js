@@ -76,7 +76,7 @@ class Page {
   #bar;
 
   constructor() {
-    this.article = document.querySelector("article, [role=main], main") ?? document.body;
+    this.article = document.querySelector("article") ?? document.querySelector("[role=main], main") ?? document.body;
     this.ready = this.#read();
   }
 
