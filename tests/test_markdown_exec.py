@@ -204,3 +204,12 @@ def test_a_fence_that_a_block_prints_is_shown_and_does_not_run(kettle: Kettle) -
 def test_pages_in_plain_pytest_are_the_same_programs(kettle: Kettle) -> None:
     done = kettle.commands.run("livepages", "run", "docs/index.md", folder=kettle.root)
     assert done.returncode == 0 and "9 blocks" in done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_a_site_none_of_whose_fences_runs_is_told(kettle: Kettle) -> None:
+    told = '0 of 2 Python fences run; write exec="on" on those that should, or fences = "all" under [tool.livepages]'
+    kettle.write("docs/index.md", "# Tea\n\n```python\nx = 1\n```\n\n- In a list:\n\n    ```py\n    y\n    ```\n")
+    assert told in kettle.build().stderr
+    assert told in kettle.commands.run("livepages", "run", folder=kettle.root).stdout
+    kettle.write("docs/more.md", "# More\n\n{{ leaves }}\n")  # of which a hook makes a block
+    assert "Python fences run" not in kettle.build("--strict").stderr

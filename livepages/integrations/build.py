@@ -10,7 +10,7 @@ from pathlib import Path
 from livepages.course import Course, Guide, find_guide, history, sources
 from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, pair_results
 from livepages.integrations.build_cache import digest
-from livepages.integrations.executed import ExecutedPages
+from livepages.integrations.executed import ExecutedPages, hint
 from livepages.records import Records, Seen, check_page
 from livepages.rendering import anchors, status
 from livepages.source import Inventory, Page, read_inventories
@@ -204,6 +204,11 @@ class Build:
     def _known(self, page: Page) -> object:
         """What decides, with the page's program, what `seen` gives; comparing that itself would take far longer."""
         return [(record.host, record.digest) for record in self.records.valid_for(page)]
+
+    @property
+    def hint(self) -> str:
+        """What to tell the author once all pages are shown; empty if there is nothing to say."""
+        return hint(self.engine.project, [*self.pages.values(), *self.executed.made])
 
     @property
     def pending(self) -> set[Path]:

@@ -26,6 +26,7 @@ from livepages.execution import (
     pair_results,
 )
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
+from livepages.integrations.executed import hint
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, check_page, compare, record, write
@@ -152,6 +153,8 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         for line in _stopped(page, runs[page.path]):
             print(line)
     print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
+    if told := hint(project, pages):
+        print(told)
     return _tell(failed)
 
 
@@ -322,7 +325,7 @@ def _build_by(program: str, project: Project) -> int:
     build = _begun(project)
     if build.failures:
         return _tell(build.failures)
-    print(build.summary, flush=True)
+    print(*filter(None, (build.summary, build.hint)), sep="\n", flush=True)
     # What it keeps of a page is known by the page's text alone, whatever the page's blocks gave this time. Its option
     # to forget that, --clean, deletes the whole folder, with the runs of the pages.
     for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):

@@ -1,11 +1,27 @@
 """The programs of pages whose fences markdown-exec lays out: of their files, and of what plugins make of those."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from livepages.execution import Engine, Run, pair_results
-from livepages.source import Page, PageError, changed_page
+from livepages.execution import Engine, Run, count, pair_results
+from livepages.source import Page, PageError, Project, changed_page
+
+
+def hint(project: Project, pages: Iterable[Page]) -> str:
+    """Return what to tell the author of these pages if Python fences are on them and none runs; empty otherwise."""
+    pages = [*pages]
+    if project.fences == "all" or any(page.blocks for page in pages):
+        return ""
+    fences = sum(project.scanner.count_shown(page.text) for page in pages)
+    return (
+        ""
+        if not fences
+        else (
+            f'0 of {count(fences, "Python fence")} run; write exec="on" on those that should, or fences = "all" under '
+            "[tool.livepages] in pyproject.toml to run them all"
+        )
+    )
 
 
 class ExecutedPages:
@@ -40,6 +56,11 @@ class ExecutedPages:
                 return known
         late.append((page, self._run(page)))
         return late[-1]
+
+    @property
+    def made(self) -> list[Page]:
+        """The pages of which plugins and hooks have made other programs."""
+        return [page for found in self._late.values() for page, _ in found]
 
     def _run(self, page: Page) -> Run:
         if not page.program:

@@ -274,6 +274,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if os.access(templates, os.W_OK):
                 env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
         self._tell(build.failures, "no page was written")
+        if build.hint:
+            log.warning(build.hint)
         return env
 
     def on_post_page(self, output: str, *, page: MkDocsPage, config: MkDocsConfig) -> str:

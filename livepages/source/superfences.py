@@ -66,6 +66,11 @@ class Scanner:
             elif not (options["html"] or options["result"] or options["source"] == "console"):
                 yield from self.scan(fence.content, first + fence.start + 1)
 
+    def count_shown(self, lines: Sequence[str]) -> int:
+        """Return how many Python fences of these lines are only shown."""
+        found = Recorder(self._md).record(lines)
+        return sum(fence.language in EXECUTED and "extra" not in options for fence, _, options in found)
+
 
 def block_options(given: Mapping[str, Any]) -> Options:
     """Return the options of a block by those of markdown-exec, among which ours are extra ones.
