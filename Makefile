@@ -23,7 +23,7 @@ PORT ?= 8000
 JAX_newest := jax
 JAX_pre := --pre jax
 
-.PHONY: help serve site practice setup test test-all elsewhere record upgrade bench audit lock clean
+.PHONY: help serve site practice setup test test-all coverage elsewhere record upgrade bench audit lock clean
 
 help:
 	@echo "make setup   make the virtual environment; the other commands do so by themselves"
@@ -32,6 +32,7 @@ help:
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
 	@echo "make test-all  the same, and what changes rarely: every page in four views, other builders, downloads, hostile pages"
+	@echo "make coverage  run the tests of the engine, and list its lines that none of them runs"
 	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
 	@echo "make upgrade run every page on another JAX (JAX=0.12.1, newest or pre), and say what would change"
@@ -57,6 +58,13 @@ test: $(READY)
 
 test-all: $(READY) $(MATERIALX)
 	$(BIN)/python -m tests --all
+
+# Only a report: a page's process that is watched is slower, and a few tests see the watching.
+coverage: $(READY)
+	@mkdir -p .cache/coverage
+	$(BIN)/coverage run -m pytest -q -n 3 tests --ignore tests/site --ignore tests/browser || true
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 elsewhere: $(READY)
 	$(BIN)/python -m tests.elsewhere

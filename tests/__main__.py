@@ -70,6 +70,7 @@ _ENGINE = "tests --ignore tests/site --ignore tests/browser"
 STEPS = [
     Step("style of the code", "ruff check"),
     Step("layout of the code", "ruff format --check"),
+    Step("spelling", "codespell"),
     Step("types", "mypy"),
     Step("pages can be read, and are on record", "livepages check"),
     Step("every block of every page", "pytest -rfE docs"),

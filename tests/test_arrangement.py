@@ -19,8 +19,6 @@ ORDER = ["integrations", "exporters", "rendering", "records", "course", "executi
 INTEGRATIONS = {"cli", "markdown_extension", "mkdocs_plugin", "pytest_plugin"}
 MKDOCS = {"address", "materialx", "mkdocs_course", "mkdocs_plugin", "page_cache", "search"}
 KERNEL = "exporters.kernel_bridge"  # is sent to readers' kernels with the modules that it imports, not with packages
-PUBLIC = {"Block", "BlockResult", "Engine", "Failure", "Outcome", "Page", "PageError", "Project", "ProjectError"}
-PUBLIC |= {"Records", "Run", "find_project", "read_page"}
 
 
 def name_of(file: Path) -> str:
@@ -131,14 +129,6 @@ def test_a_package_exports_what_others_use_and_nothing_else(name: str) -> None:
     wanted = {used for tree in users for other, used in taken(tree) if other == name}
     exported = importlib.import_module(f"livepages.{name}").__all__
     assert set(exported) == wanted - {"__all__"}
-
-
-def test_the_public_interface() -> None:
-    assert set(livepages.__all__) == PUBLIC
-    assert all(getattr(livepages, name) for name in PUBLIC)
-    assert (ROOT / "py.typed").exists()
-    with pytest.raises(AttributeError, match="no attribute 'render_all'"):
-        livepages.render_all  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize("name", sorted(INTEGRATIONS))

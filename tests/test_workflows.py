@@ -186,6 +186,14 @@ def test_nothing_stray_is_at_the_root() -> None:
     files = {name for name in done.stdout.splitlines() if "/" not in name}
     assert {name for name in files if not name.endswith((".md", ".toml", ".yml"))} == {
         ".gitignore",
+        ".pre-commit-config.yaml",
         "LICENSE",
         "Makefile",
     }
+
+
+def test_what_runs_before_a_commit_has_the_versions_of_the_lock() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    lock = (ROOT / "requirements/python-3.12.txt").read_text(encoding="utf-8")
+    for name, hook in zip(("ruff", "codespell"), hooks, strict=True):
+        assert f"\n{name}=={hook['rev'].removeprefix('v')} " in lock, "bring .pre-commit-config.yaml up to date"
