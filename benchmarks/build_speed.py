@@ -1,4 +1,4 @@
-"""How long a site takes to build, against the same site under plain markdown-exec and with execution off.
+"""Measure how long a site takes to build, against the same site under plain markdown-exec and with execution off.
 
     python -m benchmarks.build_speed [--pages 40] [--blocks 12] [--repeat 3] [--larger 160 640] [--myst]
 
@@ -181,7 +181,7 @@ def myst(root: Path, pages: int, blocks: int) -> dict[str, float]:
 
 
 def grown(sizes: dict[int, tuple[float, float]]) -> str:
-    """What larger sites take, as a Markdown table; a page is compared with one of the smallest site."""
+    """Return the times of larger sites as a Markdown table, which compares a page with one of the smallest site."""
     smallest = min(sizes)
     least = sizes[smallest][1] / smallest
     lines = [

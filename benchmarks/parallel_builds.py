@@ -1,4 +1,4 @@
-"""Whether JAX's compilation cache, which pages share, ever warns in the output of a page: it must not.
+"""Check that JAX's compilation cache, which pages share, never prints a warning in the output of a page.
 
     python -m benchmarks.parallel_builds [BUILDS]
 
@@ -26,7 +26,7 @@ def project(root: Path) -> None:
 
 
 def builds(root: Path, together: int) -> tuple[int, int]:
-    """How many of so many builds at once said a warning, and how many failed."""
+    """Run builds at the same time, and return how many of them printed a warning and how many failed."""
     command = [sys.executable, "-m", "livepages", "run", "--all", "-v", "-j", "8"]
     running = [
         subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

@@ -1,5 +1,5 @@
-"""How long the real site takes to build, against the same pages without the engine, how soon a page is served, and how
-long an author waits from saving a page until it is seen.
+"""Measure how long the real site takes to build, against its pages without the engine, how soon a page is served, and
+how long an author waits from saving a page until it is seen.
 
     python -m benchmarks.real_site [--repeat 3]
 
@@ -62,7 +62,7 @@ def best(repeat: int, measure: Callable[[], float]) -> float:
 
 
 def building(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
-    """What was measured, in seconds, and what it is compared with."""
+    """Measure builds, and yield what was measured, the seconds, and what they are compared with."""
     seconds, said = copy.build()
     ran = {name: float(s) for name, s in RAN.findall(said)}
     alone = copy.alone()
@@ -97,7 +97,7 @@ def building(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
 
 
 def holds(words: str, all_of_it: bool, html: str) -> bool:
-    """Whether the HTML of a page holds words, and, if all of it is wanted, nothing that has not run."""
+    """Return whether the HTML of a page holds words, and, if all of it is wanted, nothing that has not run."""
     return words in html and (whole(html) or not all_of_it)
 
 

@@ -108,10 +108,10 @@ class Served:
 
 
 def shown(html: str) -> bool:
-    """Whether this is a page of the site, however much of it has run."""
+    """Return whether this is a page of the site, however much of it has run."""
     return "live-stamp" in html
 
 
 def whole(html: str) -> bool:
-    """Whether all blocks of a page have run."""
+    """Return whether all blocks of a page have run."""
     return shown(html) and "data-live-pending" not in html

@@ -1,1 +1,1 @@
-"""What only this site has."""
+"""The parts of this site that the library lacks: the guide of its course, and extensions that lighten its pages."""

@@ -1,4 +1,4 @@
-"""What helps a reader find their way: the line under a page's title, the map of the course, the index of names.
+"""The guide of the course: the line under a page's title, the map of the course, the index of names.
 
 Pages say in their front matter what they are about, and which pages to read before them::
 
@@ -45,7 +45,7 @@ class CourseGuide(Guide):
         ]
 
     def cache_key(self, page: Page) -> object:
-        """What the page shows of other pages: two guides with one inventory show the same on it if this is equal."""
+        """Return a value that is equal for two guides that show the same of other pages on this one."""
         indexed = self.pages.values() if any(map(INDEX.fullmatch, page.text)) else ()
         uses = [
             (
@@ -193,7 +193,7 @@ class _IndexEntry:
 
 
 def minutes(page: Page) -> int:
-    """How long reading takes: the prose at a usual pace, and every shown block a while of its own."""
+    """Return the minutes that reading takes: the prose at a usual pace, and a fixed time for every shown block."""
     inside = {line for block in page.blocks for line in range(block.fence.start, block.fence.end)}
     words = sum(len(line.split()) for number, line in enumerate(page.text) if number not in inside)
     shown = sum(block.options.source != "none" for block in page.blocks)
@@ -213,6 +213,6 @@ def _link(page: Page, other: Page, line: int = 0) -> str:
 
 
 def _anchor(page: Page, line: int) -> str:
-    """What a link to the section of a line of a page's text ends with."""
+    """Return the fragment of a link to the section that holds a line of a page's text."""
     section = next((section for section in reversed(page.sections) if section.start < line), None)
     return f"#{section.anchor}" if section and section.level > 1 else ""

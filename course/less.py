@@ -1,4 +1,4 @@
-"""What pages of this site go without: marks, links and explanations that cost a phone time and tell readers nothing."""
+"""Markdown extensions that leave out marks, links and explanations that cost a phone time and tell readers nothing."""
 
 import re
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What the tests share: a project in a temporary folder, and one process to fork pages from."""
+"""Fixtures that the tests share: a project in a temporary folder, and one process to fork pages from."""
 
 import json
 import os
@@ -113,7 +113,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 @pytest.fixture(scope="session")
 def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    """What carries out commands that need not import MkDocs, pytest and JAX once more."""
+    """A process that carries out commands, so that they need not import MkDocs, pytest and JAX once more."""
     commands = Commands(tmp_path_factory.mktemp("commands"))
     yield commands
     commands.close()
@@ -165,7 +165,7 @@ class Site:
 
 
 def process_ends(pid: str) -> bool:
-    """Whether a process ends; on Linux only."""
+    """Wait for a process to end, and return whether it did; on Linux only."""
     deadline = time.monotonic() + HANG
     while _runs(pid) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -46,7 +46,7 @@ class Computer:
     needs: str = "avx2"  # of the instruction sets in `X86`, what this computer must have; nothing if empty
 
     def can_be(self, instruction_set: str) -> bool:
-        """Whether a computer with this instruction set can be told to be one."""
+        """Return whether a computer with this instruction set can run as one."""
         return not self.needs or instruction_set in X86[X86.index(self.needs) :]
 
     @property
@@ -80,7 +80,7 @@ COMPUTERS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a block came to on one computer."""
+    """The outcome of a block on one computer."""
 
     entry: Entry
     failure: str
@@ -89,7 +89,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Kind:
-    """What all blocks came to on one computer, by the name and line of each, and what assertions compared."""
+    """The outcomes of all blocks on one computer, by the name and line of each, and what assertions compared."""
 
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
@@ -129,7 +129,7 @@ def _say(page: Page, run: Run) -> None:
 
 
 def read(out: Path) -> Kind:
-    """What `run` wrote."""
+    """Read what `run` wrote."""
     found = json.loads(out.read_text(encoding="utf-8"))
     outcomes = {name: Outcome(Entry(**one["entry"]), one["failure"], one["figures"]) for name, one in found.items()}
     return Kind(outcomes, Seen.read(out.with_suffix(".rooms")))
@@ -163,7 +163,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
 def moved(old: str, new: str, tolerance: float = 0.0) -> str:
-    """How one drawing differs visibly from another, in words; empty if it does not.
+    """Describe how one drawing differs visibly from another; empty if it does not.
 
     Args:
         old: the one, as SVG.

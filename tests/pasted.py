@@ -51,7 +51,7 @@ def all_pasted() -> list[Pasted]:
 
 
 def run(programs: list[str]) -> list[str]:
-    """What programs raise, with the traceback, or what they warn of, on the installed jax."""
+    """Run programs on the installed jax, and return what each raises, with the traceback, or warns of."""
     done = subprocess.run(
         [sys.executable, "-c", RUN], input=json.dumps(programs), capture_output=True, text=True, check=True
     )

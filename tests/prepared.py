@@ -92,7 +92,7 @@ class Commands:
     def run(
         self, *command: str, folder: Path, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """What ``python -m COMMAND`` does in a folder."""
+        """Carry out ``python -m COMMAND`` in a folder."""
         self._count += 1
         out, err = (self._root / f"{self._count}-{stream}" for stream in ("out", "err"))
         job = {"command": command, "folder": str(folder), "out": str(out), "err": str(err)}

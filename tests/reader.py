@@ -15,7 +15,7 @@ from typing import Any
 
 
 def run_script(file: str) -> None:
-    """As ``python FILE`` does."""
+    """Run a script as ``python FILE`` does."""
     sys.argv = [file]
     runpy.run_path(file, run_name="__main__")
 

@@ -49,7 +49,7 @@ class Seen:
 
     @property
     def is_far(self) -> bool:
-        """Whether one number is more than twice the other, or the difference less than half of what is tolerated."""
+        """Return whether one number is more than twice the other, or the difference less than half of what is tolerated."""
         small, large = sorted([abs(self.left), abs(self.right)])
         if self.tolerance:
             small, large = sorted([abs(self.left - self.right), self.tolerance])
@@ -119,7 +119,7 @@ def _note(where: str, *numbers: float) -> None:
 
 
 def _compares(node: ast.expr) -> bool:
-    """Whether this calls `allclose` or the like."""
+    """Return whether this calls `allclose` or the like."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CLOSE
 
 
@@ -173,6 +173,6 @@ def watched(block: Block) -> Block:
 
 
 def _end(node: ast.stmt, lines: Sequence[str]) -> int:
-    """Where a statement ends, counted from the beginning of its first line."""
+    """Return the offset at which a statement ends, from the beginning of its first line."""
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     return sum(len(line) + 1 for line in lines[first:last]) + (node.end_col_offset or 0)

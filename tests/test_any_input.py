@@ -1,4 +1,4 @@
-"""Whatever authors write where the engine reads, it takes it, or says in its own words what is wrong and where.
+"""Made-up input of authors: the engine accepts it, or reports in a message of its own what is wrong and where.
 
 `EXAMPLES=4000 pytest tests/test_any_input.py` tries more of each.
 """

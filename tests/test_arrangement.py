@@ -46,7 +46,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def inner(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """What is imported of the library itself: modules below it, and names."""
+    """Yield what is imported of the library itself: modules below it, and names."""
     for module, name in imports(tree):
         if module == "livepages" and (ROOT / name).is_dir():
             yield name, ""
@@ -179,7 +179,7 @@ def test_modules_do_not_know_what_they_must_not(module: str, ignorant_of: str) -
 
 
 def test_a_page_finds_nothing_but_the_worker_in_its_process() -> None:
-    """Whatever the process imports is there for every page, and delays the first."""
+    """Every module that the process imports is there for all pages, and delays the first."""
     code = (
         "import sys; import livepages.worker.__main__\n"
         "assert not {'markdown', 'yaml', 'pytest', 'pygments', 'jax'} & sys.modules.keys(), sys.modules.keys()\n"
@@ -206,7 +206,7 @@ def test_importing_the_engine_does_not_import_jax() -> None:
 
 
 def test_a_build_imports_neither_what_tests_nor_what_serves() -> None:
-    """That takes as long as a tenth of a build in which nothing has changed."""
+    """Importing them takes a tenth of a build in which nothing has changed."""
     code = (
         "import sys, mkdocs.__main__, livepages.integrations.mkdocs_plugin\n"
         "assert not {'pytest', 'watchdog', 'mkdocs.livereload', 'nbformat', 'jax'} & sys.modules.keys()"

@@ -18,7 +18,7 @@ from tests.conftest import HANG, Gate, Site
 
 
 class Builds:
-    """What successive builds ask of one `BackgroundRuns`."""
+    """Successive builds with one `BackgroundRuns`."""
 
     def __init__(self, site: Site) -> None:
         self._attempts = BackgroundRuns(site.engine)

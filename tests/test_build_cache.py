@@ -1,4 +1,4 @@
-"""What one build made, the next does not make again, unless something that it was made from has changed."""
+"""The cache of builds: a value is made again only if something that it was made from has changed."""
 
 import json
 from collections.abc import Callable
@@ -106,7 +106,7 @@ def test_what_changed_is_converted(book: Book, change: Callable[[Book], object],
 
 
 def test_pages_are_converted_again_whose_extensions_may_read_files(book: Book) -> None:
-    """As mkdocstrings reads modules; and what it finds, it tells other plugins while a page is converted."""
+    """An example is mkdocstrings, which reads modules and passes what it finds to other plugins while a page is converted."""
     book.write("mkdocs.yml", CONFIG.replace("superfences, livepages", "superfences, livepages, reading"))
     book.write("reading.py", READING)
     for text in ("before", "after"):

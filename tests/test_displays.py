@@ -1,4 +1,4 @@
-"""What the last expression of a block shows, by MIME type; a kind of output may come from another distribution."""
+"""The display of a block's last expression, by MIME type; a kind of output may come from another distribution."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -40,7 +40,7 @@ def run(site: Site, *codes: str) -> tuple[Page, Run]:
 
 
 def displays(site: Site, *codes: str) -> tuple[Mapping[str, str], ...]:
-    """What the last of some blocks shows."""
+    """Return the displays of the last of some blocks."""
     _, ran = run(site, *codes)
     assert not ran.failures
     return ran.outcomes[-1].displays

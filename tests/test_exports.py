@@ -73,7 +73,7 @@ def book(site: Site) -> Book:
 
 
 def outputs(text: str) -> list[dict[str, object]]:
-    """What the cells of a valid notebook hold as their outputs."""
+    """Return the outputs of the cells of a notebook, which has to be valid."""
     book = nbformat.reads(text, as_version=4)
     nbformat.validate(book)
     assert nbformat.writes(book) + "\n" == text

@@ -68,7 +68,7 @@ def draw():
 
 
 def test_a_figure_that_a_module_draws_looks_like_one_that_the_page_draws(site: Site) -> None:
-    """Whoever imports Matplotlib, and although the page does not name it: the same bytes in each build."""
+    """The bytes are the same in each build, whichever module imports Matplotlib, also if the page does not name it."""
     site.write("snippets/helper.py", HELPER)
     (own,) = site.outcomes(f'alt="a line"\n{HELPER}\ndraw()')[0].figures
     assert "var(--live-figure-0" in own

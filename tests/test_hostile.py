@@ -26,7 +26,7 @@ Ran = tuple[dict[str, tuple[Page, Run]], list[Failure]]
 
 
 def expected(text: str) -> list[tuple[str, int, str]]:
-    """What must come of a page or a site: the kind, the line, and words."""
+    """Return the failures that a page or a site must have: the kind, the line, and words."""
     return [(kind, int(line or 0), words) for kind, line, words in EXPECT.findall(text)]
 
 

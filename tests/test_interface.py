@@ -37,7 +37,7 @@ def interface() -> Iterator[str]:
 
 
 def test_the_interface_is_the_one_on_record() -> None:
-    """Who changes it sees what breaks users: every line that is no longer there."""
+    """Every line that is no longer there breaks somebody's code."""
     recorded, now = SNAPSHOT.read_text(encoding="utf-8").splitlines(), list(interface())
     changed = [line for line in difflib.ndiff(recorded, now) if line.startswith(("- ", "+ "))]
     assert not changed, (

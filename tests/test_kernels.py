@@ -126,7 +126,7 @@ def test_a_socket_needs_the_token_and_the_origin(kernels: Kernels) -> None:
 
 
 def test_a_kernel_that_no_page_is_connected_to_ends_after_a_while() -> None:
-    """As where a tab is closed in a way that its page cannot tell."""
+    """A tab may be closed in a way that its page cannot tell."""
     kernels = Kernels(SITE, idle=1)
     try:
         kernel = f"/api/kernels/{start(kernels)}"

@@ -1,4 +1,4 @@
-"""What readers see: source and result where the page says, hostile output as text, no block unseen."""
+"""The HTML that readers see: source and result in the right place, hostile output as text, no block left out."""
 
 import re
 from typing import Any
@@ -225,7 +225,7 @@ def test_text_that_a_plugin_or_hook_changed_is_refused_and_the_line_named(
 
 
 def test_text_with_blocks_that_is_no_pages_is_refused(site: Site) -> None:
-    """As plugins make it that generate pages."""
+    """Plugins that generate pages make such text."""
     build = Build(site.engine)
     build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
     configs: dict[str, dict[str, Any]] = {

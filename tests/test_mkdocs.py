@@ -56,7 +56,7 @@ def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
 
 
 def mkdocs(site: Book, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """What MkDocs says; in a process that begins anew if an environment is given."""
+    """Run MkDocs, in a new process if an environment is given."""
     if environment is None:
         return site.commands.run("mkdocs", *arguments, folder=site.root)
     return subprocess.run(
@@ -339,7 +339,7 @@ class Served:
 
     @property
     def said(self) -> str:
-        """What it has said so far."""
+        """The log so far."""
         return self._log.read_text()
 
     def get(self, path: str) -> str:

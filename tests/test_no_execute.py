@@ -1,4 +1,4 @@
-"""What is published is what was tested: builds that run nothing, runs kept in another clone, and pages run in shards."""
+"""Publishing what was tested: builds that run nothing, runs kept in another clone, and pages run in shards."""
 
 import re
 import shutil
@@ -53,7 +53,7 @@ class Clone:
 
     @property
     def id(self) -> str:
-        """What the first page shows, which is different each time it runs."""
+        """The id that the first page shows, which is different each time it runs."""
         [found] = re.findall(r"id [0-9a-f]{32}", (self.root / "site/index.html").read_text(encoding="utf-8"))
         return str(found)
 

@@ -88,7 +88,7 @@ def kettle(site: Site) -> Site:
 
 
 def run(site: Site, *command: str) -> subprocess.CompletedProcess[str]:
-    """What ``python COMMAND`` says, on a machine without JAX."""
+    """Run ``python COMMAND`` as on a machine without JAX."""
     path = os.pathsep.join([str(site.root / "trap"), str(Path(__file__).parents[1])])
     return subprocess.run(
         [sys.executable, *command],

@@ -130,7 +130,7 @@ class Pages(Site):
         return done.stderr
 
     def shows(self, name: str, word: str) -> bool:
-        """Whether a page shows a word, and its script and notebook are beside it."""
+        """Return whether a page shows a word, and its script and notebook are beside it."""
         folder = self.root / "site" / name
         forms = {file.suffix for file in folder.iterdir() if file.name.startswith("live-")}
         return word in (folder / "index.html").read_text("utf-8") and forms >= {".py", ".ipynb"}
@@ -147,7 +147,7 @@ def pages(tmp_path: Path, runner: Runner, commands: Commands) -> Pages:
 
 @pytest.mark.parametrize("real", [False, True])
 def test_a_page_that_is_moved_is_shown_where_it_goes(pages: Pages, real: bool) -> None:
-    """As by Material's blog, which gives posts addresses of their own."""
+    """Material's blog gives posts addresses of their own."""
     if real:
         pages.configure("blog", more="theme: {name: material, font: false}\n")
         pages.write("docs/blog/index.md", "# Blog\n")
@@ -167,7 +167,7 @@ def test_a_page_that_is_moved_is_shown_where_it_goes(pages: Pages, real: bool) -
 
 @pytest.mark.parametrize("real", [False, True])
 def test_a_page_that_is_removed_does_not_run(pages: Pages, real: bool) -> None:
-    """As by mkdocs-exclude."""
+    """The plugin mkdocs-exclude removes pages."""
     if real:
         need("mkdocs-exclude")
         pages.configure("exclude: {glob: 'old/*'}")
@@ -180,7 +180,7 @@ def test_a_page_that_is_removed_does_not_run(pages: Pages, real: bool) -> None:
 
 @pytest.mark.parametrize("real", [False, True])
 def test_pages_that_are_made_run(pages: Pages, real: bool) -> None:
-    """As by mkdocs-gen-files, which also adds to pages; a failure names the page, and the line of the text made."""
+    """The plugin mkdocs-gen-files also adds to pages; a failure names the page, and the line of the text made."""
     if real:
         need("mkdocs-gen-files")
         pages.write("generate.py", GENERATE)
@@ -196,7 +196,7 @@ def test_pages_that_are_made_run(pages: Pages, real: bool) -> None:
 
 @pytest.mark.parametrize("real", [False, True])
 def test_pages_of_several_folders_are_shown_as_one_site(pages: Pages, real: bool) -> None:
-    """As by the monorepo plugin, which copies them into a folder that no pyproject.toml is above."""
+    """The monorepo plugin copies them into a folder that no pyproject.toml is above."""
     pages.write("packages/a/docs/index.md", page("pack", "age").replace("(index.md)", "(../index.md)"))
     if real:
         need("mkdocs-monorepo-plugin")
@@ -210,7 +210,7 @@ def test_pages_of_several_folders_are_shown_as_one_site(pages: Pages, real: bool
 
 @pytest.mark.parametrize("real", [False, True])
 def test_each_language_is_a_build_of_its_own(pages: Pages, real: bool) -> None:
-    """As by mkdocs-static-i18n, which builds again, into the same folder, when a build has ended."""
+    """The plugin mkdocs-static-i18n builds again, into the same folder, when a build has ended."""
     if real:
         need("mkdocs-static-i18n")
         pages.configure(f"i18n: {I18N}")

@@ -105,7 +105,7 @@ class Book:
         shutil.copytree(Path(__file__).parents[1] / "course", site.root / "course")
 
     def build(self, program: str) -> subprocess.CompletedProcess[str]:
-        """What the command says that builds the site."""
+        """Run the command that builds the site."""
         if not (MATERIALX.exists() if program == "materialx" else find_spec(program)):
             pytest.skip(f"{program} is not installed")
         command = ["mkdocs", "build", "--strict"] if program == "mkdocs" else ["livepages", "build", program]
@@ -123,7 +123,7 @@ class Book:
         return self._built[program]
 
     def failures(self, program: str) -> list[str]:
-        """What the command says of the same site with failing blocks, with the lines that are indented below each."""
+        """Return the failures that the command reports for the same site with failing blocks, each with its indented lines."""
         if program not in self._failures:
             for name, code in WRONG.items():
                 self.site.write(f"docs/{name}", PAGES[name].replace("```python\n", f"```python\n{code}\n"))
@@ -204,7 +204,7 @@ def test_questions_are_found_by_their_wordings(book: Book, program: str) -> None
 
 
 def test_zensical_shows_what_a_changed_module_gives(book: Book) -> None:
-    """What Zensical keeps of a page, it knows by the page's text alone."""
+    """Zensical keeps what it made of a page under the page's text alone."""
     assert "at home" in book.built("zensical").outputs("index.html")
     book.site.write("snippets/place.py", PLACE.replace("home", "sea"))
     try:

@@ -34,7 +34,7 @@ MANY = 'needs="gpus>=64"\nprint("many")'
 
 @pytest.fixture(scope="module", autouse=True)
 def described_once() -> Iterator[None]:
-    """What describes this host begins a process that imports JAX, here with the first record only.
+    """Describe this host once: it takes a process that imports JAX.
 
     The test at the end, whose record another process makes, asks again.
     """
@@ -68,7 +68,7 @@ def rename(site: Site, name: str, **about: object) -> None:
 
 
 def counts(records: Records, page: Page) -> list[int]:
-    """How many hosts have a valid record of each block."""
+    """Return how many hosts have a valid record of each block."""
     return [len(records.seen(page)(block)) for block in page.blocks]
 
 
@@ -353,7 +353,7 @@ def test_of_an_accelerator_the_kind_of_computer_does_not_matter(recorded: tuple[
 
 
 def compared(site: Site, page: Page, run: Run) -> Failure | Mismatch | None:
-    """How the first block of a run differs from the records."""
+    """Return how the first block of a run differs from the records."""
     return check_block(run.results[0], run, Records(site.project).seen(page)(page.blocks[0]), find_runtime("jax"))
 
 

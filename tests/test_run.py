@@ -435,7 +435,7 @@ def test_of_pages_that_are_held_only_one_that_is_asked_for_begins(site: Site, no
 
 
 def until(holds: Callable[[], bool]) -> bool:
-    """Whether something holds before long."""
+    """Wait until something holds, and return whether it does before long."""
     deadline = time.monotonic() + HANG
     while not holds() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -443,7 +443,7 @@ def until(holds: Callable[[], bool]) -> bool:
 
 
 def locked(file: Path) -> bool:
-    """Whether anybody has locked a file."""
+    """Return whether anybody has locked a file."""
     with file.open() as opened:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -456,7 +456,7 @@ def locked(file: Path) -> bool:
 
 
 def first_output(running: Running) -> str:
-    """What the first block of a page under way printed, as soon as it is known."""
+    """Return what the first block of a page under way printed, as soon as it is known."""
     deadline = time.monotonic() + HANG
     while running.so_far().outcomes[0].pending and time.monotonic() < deadline:
         time.sleep(0.01)

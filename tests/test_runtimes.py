@@ -1,4 +1,4 @@
-"""Which runtime a project has: as it says, else as its pages import; one may come from another distribution."""
+"""The choice of a runtime: by the project's settings, else by what pages import; one may come from another distribution."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What pages import first is imported once before they are forked, and no page can tell."""
+"""The modules that pages import first are imported once before the fork, and no page can tell."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +56,7 @@ def library(folder: Path, name: str, code: str = "") -> None:
 
 
 def printed(site: Site, *codes: str, head: str = "") -> list[str]:
-    """What pages print, each of one block."""
+    """Return what pages of one block each print."""
     pages = [site.page(code, name=f"page{number}", head=head) for number, code in enumerate(codes)]
     runs = site.engine.run(pages)
     results = [result for page in pages for result in runs[page.path].results]

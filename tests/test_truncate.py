@@ -1,4 +1,4 @@
-"""Whatever a block gives, what is shown and kept of it has a size that can be read; notes say what is left out."""
+"""The size of what is shown and kept of a block, and the notes that say what is left out."""
 
 import nbformat
 import pytest

@@ -1,4 +1,4 @@
-"""What is published has passed the tests, on every Python that is supported; nothing stray is at the root."""
+"""The workflows: only what passed the tests, on every supported Python, is published. Nothing stray is at the root."""
 
 import os
 import re

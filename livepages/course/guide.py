@@ -1,4 +1,4 @@
-"""What a site adds to its pages, which ``guide = "module:Class"`` in its `[tool.livepages]` names."""
+"""The guide, which adds a site's own to its pages; ``guide = "module:Class"`` in `[tool.livepages]` names it."""
 
 import importlib
 import inspect

@@ -1,4 +1,4 @@
-"""When the pages last changed, by the project's Git history."""
+"""The days on which the pages last changed, by the project's Git history."""
 
 import subprocess
 from collections.abc import Mapping

@@ -42,7 +42,7 @@ class Course:
         return repr(self)
 
     def place(self, page: Path) -> OutputPaths:
-        """Where the page of a file is in the site."""
+        """Return the paths of a file's page in the built site."""
         return self.places.get(page) or place(page.relative_to(self.docs).as_posix(), self.directory_urls)
 
 

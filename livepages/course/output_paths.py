@@ -1,4 +1,4 @@
-"""Where a page and its other forms are in the built site."""
+"""The paths of a page and its other forms in the built site."""
 
 import posixpath
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ INDEX, README = "index", "README"  # without endings: the page of a folder, and 
 
 @dataclass(frozen=True)
 class OutputPaths:
-    """Where a page is in the site: addresses relative to the site's root."""
+    """The addresses of a page and its other forms, relative to the site's root."""
 
     url: str  # ``guide/page/``
     html: str  # ``guide/page/index.html``

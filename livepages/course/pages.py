@@ -1,4 +1,4 @@
-"""Which files are pages, by the rules of MkDocs."""
+"""The files that are pages, by the rules of MkDocs."""
 
 import os
 from pathlib import Path

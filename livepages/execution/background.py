@@ -25,7 +25,7 @@ class _Attempt:
 
     @property
     def entry(self) -> Entry | None:
-        """What is kept of the run, and of what it rests on; None if it still runs."""
+        """The entry of the cache for the run; None if it still runs."""
         if self._entry is None and self.running.future.done():
             page = self.running.task.page
             self._entry = self.keep(page, self.running.future.result().of(page))

@@ -98,7 +98,7 @@ class _Reader(HTMLParser):
         return "\n\n".join(block for blocks in self._blocks for block in blocks)
 
     def _leads_away(self) -> bool:
-        """Whether the innermost link leads to another site: within this one, Markdown has other addresses."""
+        """Return whether the innermost link leads to another site: within this one, Markdown has other addresses."""
         return bool(self._links) and self._links[-1].startswith(("https://", "http://"))
 
     def _paragraph(self) -> None:

@@ -1,4 +1,4 @@
-"""What a reader's kernel runs beside the cells of a page, to say of each what the page's own process says of a block.
+"""The code that a reader's kernel runs beside the cells of a page, to report of them what a page's process reports.
 
 The source of this module goes to the kernel with that of the modules that it imports from the engine, as
 `livepages.exporters.kernel_program` says. What it says is JSON, as `repr`: the reply to an expression holds no more.
@@ -152,7 +152,7 @@ class KernelBridge:
         self._settings.close()
 
     def told(self, given: str) -> RawRepr:
-        """What there is to say of the cell that has just run, as JSON.
+        """Return the report on the cell that has just run, as JSON.
 
         Args:
             given: JSON: the ``cell`` (what the notebook says of its block), its ``code``, what was ``published`` of it,
@@ -215,7 +215,7 @@ class KernelBridge:
         return RawRepr(json.dumps(answer))
 
     def record(self, given: str) -> RawRepr:
-        """What this host saw of the page, as a zip archive of ``records/``, in Base64; JSON of its ``name`` and it.
+        """Return the record of the page on this host as JSON: a ``name``, and a zip archive of ``records/`` in Base64.
 
         Args:
             given: JSON: the ``page``, the ``files`` that it rests on, the ``keys`` of its blocks and their ``code``.
@@ -245,7 +245,7 @@ class KernelBridge:
 
 
 def _line(prompt: object = "") -> str:
-    """What `input` gives where nobody is asked: the next line of what a program has put in the place of its input."""
+    """Replace `input`, which nobody can answer: return the next line of `sys.stdin`, if a program has replaced it."""
     print(prompt, end="", flush=True)
     if not (line := sys.stdin.readline()):
         raise EOFError("EOF when reading a line")

@@ -34,13 +34,13 @@ class Report:
             stream.writelines(json.dumps(astuple(failure)) + "\n" for failure in failures)
 
     def read(self) -> list[Failure]:
-        """What was told, each failure once."""
+        """Return the failures that were reported, each once."""
         lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
         return [Failure(*json.loads(line)) for line in dict.fromkeys(lines)]
 
 
 class Build:
-    """What the integrations that show pages share: `begin` brings all `pages` up to date."""
+    """One build of a site, which all integrations that show pages share: `begin` brings all `pages` up to date."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -118,7 +118,7 @@ class Build:
                 self.failures += check_page(page, self._runs[page.name], self.records)
 
     def _prepare(self, files: Iterable[Path]) -> None:
-        """If the page that was edited last has to run, have the process that pages need start while all are read."""
+        """Start the process that pages are forked from, if the page that was edited last has to run."""
         times = {}
         for file in files:
             with suppress(OSError):
@@ -145,7 +145,7 @@ class Build:
         return [self.guide.pages[path] for path in paths if path in self.guide.pages]
 
     def run_of(self, page: Page) -> Run:
-        """What running a page gave."""
+        """Return the run of a page; one without outcomes, if it has none."""
         return self._runs.get(page.name) or Run(pair_results(page))
 
     def _of_file(self, path: Path) -> tuple[Page, Run] | None:
@@ -182,7 +182,7 @@ class Build:
         return history.last_change(page, run, self.engine.project, self._changed)
 
     def shown_as(self, path: Path, text: str) -> object:
-        """What decides how this text of a file is shown: equal for two builds that show it the same way."""
+        """Return a value that is equal for two builds that show this text of a file in the same way."""
         if self.engine.project.fences == "exec":
             lines = [line for line, _ in self.engine.project.include(text.split("\n"))]
             executed, run = self.executed.find(path, lines)
@@ -202,12 +202,12 @@ class Build:
         return *shown, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:
-        """What decides, with the page's program, what `seen` gives; comparing that itself would take far longer."""
+        """Return what `seen` depends on besides the page's program; comparing its own value would take far longer."""
         return [(record.host, record.digest) for record in self.records.valid_for(page)]
 
     @property
     def hint(self) -> str:
-        """What to tell the author once all pages are shown; empty if there is nothing to say."""
+        """Return a hint for the author once all pages are shown; empty if there is none."""
         return hint(self.engine.project, [*self.pages.values(), *self.executed.made])
 
     @property
@@ -217,7 +217,7 @@ class Build:
 
     @property
     def summary(self) -> str:
-        """What the build consists of, in a line."""
+        """Return a line that sums up the build."""
         blocks = [block for page in self.pages.values() for block in page.blocks]
         off = sum(not block.runs for block in blocks)
         ran = sum(len(page.program) for page in self._began)
@@ -230,7 +230,7 @@ class Build:
 
 @dataclass
 class Conversion:
-    """What the Markdown extension is told of the text that it gets to see, by the program that has it converted.
+    """The text that is being converted, as the program that converts it describes it to the Markdown extension.
 
     Whoever gives one has brought the build up to date, and tells of its failures.
     """

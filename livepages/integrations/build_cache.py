@@ -1,4 +1,4 @@
-"""What earlier builds made of pages, in one place for builds and for serving: HTML, search entries, other forms.
+"""The cache of what builds make of pages, for builds and for serving alike: HTML, search entries, other forms.
 
 Each is kept under its kind and its page, with a digest of everything that it was made from; what has another digest is
 made again. The digest covers the library's own source and the versions of all that is installed.
@@ -19,7 +19,7 @@ from livepages.execution import engine_digest
 
 
 class Kept:
-    """What was made before, in memory and as JSON in a folder; damaged or unwritable files only cost time."""
+    """Values that builds have made, in memory and as JSON in a folder; damaged or unwritable files only cost time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,7 +31,7 @@ class Kept:
         return digest([self.settings, given])
 
     def get(self, kind: str, name: str, key: str) -> Any:
-        """What was kept of this kind for this page under this key; None if nothing was."""
+        """Return the value of this kind for this page if it was kept under this key, else None."""
         known = self._memory.get((kind, name))
         if known is None or known[0] != key:  # another process may have made it since
             known = self._memory[kind, name] = self._read(self._file(kind, name))
@@ -57,7 +57,7 @@ class Kept:
                 file.unlink()
 
     def made(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
-        """What `make` gives, which is called only if nothing was kept that was made from equal things."""
+        """Return the value that was made from equal things; if none is kept, call `make` and keep what it returns."""
         key = self.key(given)
         value = self.get(kind, name, key)
         if value is None:

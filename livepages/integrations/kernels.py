@@ -1,4 +1,4 @@
-"""What runs the blocks of a served site for its reader: a Jupyter server on this machine, for this site alone."""
+"""The Jupyter server that runs the blocks of a served site for its reader, on this machine and for this site alone."""
 
 import ipaddress
 import json

@@ -86,7 +86,7 @@ class ExecutedBlocks:
 
 
 def _text(outcome: Outcome, options: dict[str, Any]) -> str:
-    """What a block printed, and the error that it was to raise."""
+    """Return what a block printed, and the error that it was expected to raise."""
     text = outcome.stdout
     if options["result"] == "ansi":
         text = text.replace("\\x1b[", "\x1b[")  # which other outputs show

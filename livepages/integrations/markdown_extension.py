@@ -96,7 +96,7 @@ class LivePagesExtension(Extension):
 
 
 def _anchor(build: Build) -> Callable[[Page, Block], str]:
-    """What says what a link to a block of the build's pages ends with."""
+    """Return a function from a block of the build's pages to the fragment of a link to it."""
     anchors = cache(lambda path: rendering.anchors(pages[path], build.run_of(pages[path])))
     pages = {page.path: page for page in build.ordered}
     return lambda page, block: anchors(page.path)[block.index]
@@ -206,7 +206,7 @@ class _Show(Preprocessor):
 
     @staticmethod
     def _changed(build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
-        """What is wrong with text that has blocks and is not the page's."""
+        """Return the failure of text that has blocks and is not the page's."""
         page = build.pages.get(path) if path else None
         if page is None:
             title = next(line for line in lines if line.strip())
@@ -240,7 +240,7 @@ class _Show(Preprocessor):
 
 
 def _inside() -> bool:
-    """Whether the text is a part of another that is being converted, as a docstring that mkdocstrings shows."""
+    """Return whether the text is a part of another that is being converted, as a docstring that mkdocstrings shows."""
     frame, depth = inspect.currentframe(), 0
     while frame:
         depth += frame.f_code is Markdown.convert.__code__

@@ -118,7 +118,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     @staticmethod
     def _settings(config: MkDocsConfig) -> object:
-        """What the site's configuration says, with the files that it inherits from, and what a program has set."""
+        """Return the site's configuration, with the files that it inherits from and values that a program has set."""
         with open(config.config_file_path, encoding="utf-8") as file:
             return yaml_load(file), config.site_url, config.site_name, config.use_directory_urls, config.theme.name
 
@@ -198,7 +198,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return markdown
 
     def _convert_ahead(self, page: MkDocsPage, config: MkDocsConfig, files: Files) -> None:
-        """Where more than one page is to be converted, have other processors convert of those that come after."""
+        """Let other processors convert pages that come after, where more than one page is to be converted."""
         self._converted += 1
         if self._converted == 2:
 

@@ -77,7 +77,7 @@ def convert_once(
 
 @cache
 def _makes_all_of_text(extension: object) -> bool:
-    """Whether a Markdown extension needs the page's text alone; it is a name unless a plugin or hook has added it."""
+    """Return whether a Markdown extension (its name, or the one that a plugin has added) needs the text alone."""
     if not isinstance(extension, str):
         return False
     points = entry_points(group="markdown.extensions", name=extension)
@@ -103,7 +103,7 @@ class _Warnings(logging.Handler):
 
     @property
     def are_heard(self) -> bool:
-        """Whether there can be any: MkDocs with ``--quiet`` drops them before they are counted."""
+        """Return whether warnings can be heard: MkDocs with ``--quiet`` drops them before they are counted."""
         return self._logger.isEnabledFor(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -118,7 +118,7 @@ class _Warnings(logging.Handler):
 
 
 def _state(page: MkDocsPage) -> dict[str, Any]:
-    """What `mkdocs.structure.pages.Page.render` sets, as JSON can hold it."""
+    """Return the attributes that `mkdocs.structure.pages.Page.render` sets, as JSON can hold them."""
     return {
         "content": page.content,
         "toc": [_link(link) for link in page.toc],

@@ -1,4 +1,4 @@
-"""What a built site has besides the HTML of its pages, and what their questions become: of any program's site."""
+"""The steps after a build by any program: files besides the HTML of pages, and the index of their questions."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""What a build makes of its pages, made by other processors too: MkDocs takes one page after the other."""
+"""The conversion of pages on all processors, because MkDocs converts one page after the other."""
 
 import contextlib
 import os

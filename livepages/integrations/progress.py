@@ -1,4 +1,4 @@
-"""How far the pages are: a bar on a terminal, a line a page in a log."""
+"""The progress of the pages: a bar on a terminal, a line for each page in a log."""
 
 import sys
 from collections.abc import Callable

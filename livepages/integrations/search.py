@@ -30,7 +30,7 @@ class Index:
         self._wordings[page.file.src_uri] = {question.id: question.wordings for question in questions}
 
     def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
-        """Whether the page's entries are known; to be asked before the theme adds them."""
+        """Return whether the page's entries are known; call it before the theme adds them."""
         search = plugin_of_theme(config, "search")
         index = getattr(getattr(search, "provider", search), "search_index", None)  # MaterialX has it in a provider
         self._entries = index.entries if index else []

@@ -52,6 +52,6 @@ def shard(text: str) -> Shard:
 
 
 def seconds(page: Page, records: Records) -> float:
-    """How long a page takes, as the first host says that has a record of it."""
+    """Return how many seconds a page takes, by the first host that has a record of it."""
     took = (sum(entry.seconds for entry in record.entries.values()) for record in records.of(page))
     return START + next(took, BLOCK * len(page.program))

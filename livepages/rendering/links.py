@@ -105,7 +105,7 @@ def linked(shown: str, uses: Iterable[Use]) -> str:
 
 
 def _shared(some: list[_Tag], other: list[_Tag]) -> int:
-    """How many of the outermost elements are the same."""
+    """Return how many of the outermost elements are the same."""
     return next(
         (n for n, (a, b) in enumerate(zip(some, other, strict=False)) if a is not b), min(len(some), len(other))
     )

@@ -40,7 +40,7 @@ class Fence:
 
 
 class _Snippets(SnippetPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
-    """As of pymdownx, which leaves out a file that is included in itself; here that is an error."""
+    """The preprocessor of pymdownx, which leaves out a file that is included in itself; here that is an error."""
 
     @property
     def seen(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the programs of a site import, found in their code."""
+"""The imports of programs, found in their code."""
 
 import ast
 import re

@@ -16,7 +16,7 @@ from livepages.worker import is_device
 
 
 class Affects(Enum):
-    """What an option changes, and with it whether a block's result holds when the option gets another value."""
+    """The effect of an option, which decides whether a block's result holds when the option gets another value."""
 
     PROGRAM = "which blocks run, and on what each rests; a block's key covers those it rests on"
     RUN = "what running the block gives; its value belongs to the block's key"

@@ -167,7 +167,7 @@ class Page:
         return tuple(block for block in self.blocks if block.runs)
 
     def is_same_program(self, other: "Page") -> bool:
-        """Whether another page has the same blocks, wherever they are."""
+        """Return whether another page has the same blocks, wherever they are."""
         mine, others = (
             [(block.fence.language, block.fence.content, block.options) for block in page.program]
             for page in (self, other)
@@ -181,7 +181,7 @@ class Page:
 
     @property
     def first_imports(self) -> tuple[tuple[str, str], ...]:
-        """What the page imports, wherever it runs, before it does anything else (`imports.first_imports`)."""
+        """The imports of the page, wherever it runs, before it does anything else (`imports.first_imports`)."""
 
         def always_runs(block: Block) -> bool:
             return not (self.settings.needs or block.options.needs or block.marks or block.importorskip)

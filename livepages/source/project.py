@@ -1,4 +1,4 @@
-"""Where a project keeps its pages, and the settings all of them share.
+"""The folders of a project, and the settings that all its pages share.
 
 Settings are in ``pyproject.toml``::
 
@@ -44,7 +44,7 @@ class ProjectError(Exception):
 
 
 class NoProjectError(ProjectError):
-    """There is no project."""
+    """Raised for a folder that belongs to no project."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Project:
 
     @cached_property
     def scanner(self) -> Scanner:
-        """What finds the fences that markdown-exec executes on this site.
+        """The scanner of the fences that markdown-exec executes on this site.
 
         Raises:
             ProjectError: markdown-exec is not installed.

@@ -1,4 +1,4 @@
-"""What an author probably meant by a name that does not exist."""
+"""Suggestions for names that do not exist."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What runs inside a page's own process, what is said to it and by it, and what the engine knows of the runtime.
+"""The code of a page's own process, the protocol between it and the engine, and the runtimes.
 
 Imports no other package of the engine, nor any other library before it is needed: whatever is imported here, every
 page finds in its process. ``python -m livepages.worker`` is that process.

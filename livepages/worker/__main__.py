@@ -360,7 +360,7 @@ class Guard:
         self._is = os.fstat(self._descriptor)
 
     def check(self) -> str:
-        """What is wrong with it, if anything; then there is another one."""
+        """Return what is wrong with the descriptor, if anything, and replace it in that case."""
         try:
             if os.path.samestat(os.fstat(self._descriptor), self._is):
                 return ""
@@ -380,7 +380,7 @@ def _skip_outcome(block: BlockSpec, runtime: Runtime) -> Outcome | None:
 
 
 def _restore_cwd(work: str) -> bool:
-    """Whether the working directory is still this one; if not, go back to it, even if it is gone."""
+    """Return whether the working directory is still this one; if not, go back to it, even if it is gone."""
     try:
         if os.path.realpath(os.getcwd()) == work:
             return True
@@ -409,7 +409,7 @@ def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.
 
 
 def _prefer_oom_kill() -> None:
-    """When memory runs out, let the system end this process before any other."""
+    """Let the system end this process before any other when memory runs out."""
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 

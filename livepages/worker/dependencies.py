@@ -1,4 +1,4 @@
-"""What a page rests on besides its own text: everything that it asks about its surroundings while it runs.
+"""The dependencies of a page besides its own text: everything that it looks up in its surroundings while it runs.
 
 Files and folders that it opens or looks through are noted by name, as are the source files of its modules; below the
 root of the project by their name there, so that it does not matter where the project lies. All else that it asks is
@@ -152,7 +152,7 @@ class Dependencies:
     # --- what is noted -------------------------------------------------------------------------------------------
 
     def _untracked(self, function: Callable[[str], bool], path: str) -> bool:
-        """What a function says of a path, without noting that it asks."""
+        """Call a function of a path without noting the dependency."""
         was, self._busy.now = getattr(self._busy, "now", False), True
         try:
             return function(path)
@@ -180,7 +180,7 @@ class Dependencies:
             self._add("asked", f"folder {name}")
 
     def _is_tracked(self, file: str) -> bool:
-        """Whether what a file holds may differ the next time, and is not of this page's own making."""
+        """Return whether the content of a file may differ the next time, and was not written by this page."""
         if file in self._written or "\0" in file:
             return False
         if self._is_apart(file) or self._is_apart(os.path.realpath(file)):
@@ -191,7 +191,7 @@ class Dependencies:
         return is_installed(file, self._root) or (file + os.sep).startswith((*self._aside, *_SYSTEM))
 
     def _is_new(self, file: str) -> bool:
-        """Whether a file outside of the project has come to be since the page began, or is a temporary one."""
+        """Return whether a file outside of the project was created after the page began, or is a temporary one."""
         try:
             return os.stat(file).st_ctime >= self._began
         except OSError:
@@ -225,7 +225,7 @@ class Dependencies:
         return tuple(sorted(self._files))
 
     def contents(self) -> dict[str, str | None]:
-        """What the files held when they were first noted, as answers to questions."""
+        """The digests of the files when they were first noted, by the name of their probe."""
         return self._contents
 
     def written(self) -> tuple[str, ...]:

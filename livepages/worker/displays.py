@@ -1,4 +1,4 @@
-"""What the last expression of a block shows of itself, by MIME type: the methods that IPython knows."""
+"""The representations of a block's last expression, by MIME type: the methods that IPython calls."""
 
 import ast
 import base64

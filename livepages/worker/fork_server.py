@@ -116,7 +116,7 @@ class _Template:
 
     @property
     def is_current(self) -> bool:
-        """Whether its imports would find all as they did."""
+        """Return whether its imports would find everything as they did."""
         return all(probe(question, self.root) == answer for question, answer in self.answers.items())
 
 

@@ -33,7 +33,7 @@ _SET_BY_JAX = ("TPU_SKIP_MDS_QUERY", "TPU_ML_PLATFORM", "TPU_ML_PLATFORM_VERSION
 
 
 def lacks(needs: str) -> str:
-    """Why this host cannot run a block that `needs` this, such as ``gpus>=2``; empty if it can."""
+    """Return why this host cannot run a block that `needs` this, such as ``gpus>=2``; empty if it can."""
     import jax
 
     platform_name, _, least = needs.replace("s>=", ">=").partition(">=")
@@ -76,20 +76,20 @@ class JaxRuntime(Runtime):
         self._counts = {_TRACE: 0, _COMPILE: 0}
 
     def newest_used(self) -> str:
-        """As `Runtime.newest_used`: what XLA is told by its flag; by default it uses no SVE on ARM."""
+        """Implement `Runtime.newest_used` by the flag of XLA; by default it uses no SVE on ARM."""
         told = re.findall(r"--xla_cpu_max_isa=(\w+)", os.environ.get("XLA_FLAGS", ""))
         return _MAX_ISA.get(told[-1].upper(), "") if told else "neon"
 
     def is_processor(self, device: str) -> bool:
-        """As `Runtime.is_processor`."""
+        """Implement `Runtime.is_processor`."""
         return device.rpartition(" ")[2] == "cpu"
 
     def variables(self) -> dict[str, str]:
-        """As `Runtime.variables`, without those that importing JAX sets: a process may have done so, or not."""
+        """Implement `Runtime.variables` without those that importing JAX sets: a process may have done so, or not."""
         return {name: value for name, value in super().variables().items() if name not in _SET_BY_JAX}
 
     def fingerprint(self) -> dict[str, object]:
-        """As `Runtime.fingerprint`, with the accelerators that the system lists."""
+        """Implement `Runtime.fingerprint` with the accelerators that the system lists."""
         return {**super().fingerprint(), "accelerators": self.accelerators()}
 
     def accelerators(self) -> list[str]:
@@ -101,7 +101,7 @@ class JaxRuntime(Runtime):
         return found + [f"TPU {Path(file).name}" for file in sorted(glob.glob("/dev/accel*"))]
 
     def describe(self) -> dict[str, Any]:
-        """As `Runtime.describe`, asked of JAX in a process of its own, which gives the devices back."""
+        """Implement `Runtime.describe` with JAX in a process of its own, which gives the devices back."""
         command = [sys.executable, "-P", "-c", _DESCRIBE]
         asked = subprocess.run(command, capture_output=True, text=True, check=False)
         if asked.returncode:
@@ -111,7 +111,7 @@ class JaxRuntime(Runtime):
         return {**found, "driver": driver}
 
     def settings(self, given: Mapping[str, object]) -> dict[str, object]:
-        """As `Runtime.settings`: ``devices`` (virtual ones of the CPU), ``x64``, ``needs`` and ``jax``."""
+        """Implement `Runtime.settings`: ``devices`` (virtual ones of the CPU), ``x64``, ``needs`` and ``jax``."""
         devices, x64, options = given.get("devices", 1), given.get("x64", False), given.get("jax", {})
         if not isinstance(x64, bool):
             raise SettingError("x64", "true or false")
@@ -124,17 +124,17 @@ class JaxRuntime(Runtime):
         return {"devices": devices, "x64": x64, **super().settings(given), "jax": options}
 
     def settings_summary(self, settings: Mapping[str, object]) -> str:
-        """As `Runtime.settings_summary`: how many devices there are, if more than one."""
+        """Implement `Runtime.settings_summary`: the number of devices, if there is more than one."""
         return "" if settings["devices"] == 1 else f"on {settings['devices']} virtual devices"
 
     def setup(self, settings: Mapping[str, Any], options: Mapping[str, object]) -> str:
-        """As `Runtime.setup`."""
+        """Implement `Runtime.setup`."""
         values = _configuration(settings, options).items()
         lines = [f"jax.config.update({json.dumps(name)}, {_literal(value)})" for name, value in values]
         return "\n".join(["import jax\n", *lines]) if lines else ""
 
     def preload(self) -> None:
-        """As `Runtime.preload`; no backend is touched."""
+        """Implement `Runtime.preload` without touching a backend."""
         import jax
         import jax.monitoring
         import jax.numpy  # noqa: F401
@@ -149,11 +149,11 @@ class JaxRuntime(Runtime):
             self._counts[event] += 1
 
     def counts(self) -> dict[str, int]:
-        """How many functions this process has traced and compiled so far, by JAX's own monitoring."""
+        """Implement `Runtime.counts`: how many functions were traced and compiled, by JAX's own monitoring."""
         return {"traces": self._counts[_TRACE], "compiles": self._counts[_COMPILE]}
 
     def configure(self, settings: Mapping[str, Any], options: Mapping[str, object], cache: str, root: str) -> None:
-        """As `Runtime.configure`; `cache` keeps compiled programs."""
+        """Implement `Runtime.configure`; `cache` keeps compiled programs."""
         import jax
         from jax.extend.source_info_util import register_exclusion
 
@@ -174,7 +174,7 @@ class JaxRuntime(Runtime):
 
     @contextlib.contextmanager
     def settings_kept(self) -> Iterator[None]:
-        """As `Runtime.settings_kept`: ``jax.config``."""
+        """Implement `Runtime.settings_kept` for ``jax.config``."""
         import jax
 
         before = dict(jax.config.values)
@@ -186,13 +186,13 @@ class JaxRuntime(Runtime):
                     jax.config.update(name, value)
 
     def flush(self) -> None:
-        """As `Runtime.flush`: callbacks and debug prints."""
+        """Implement `Runtime.flush` for callbacks and debug prints."""
         import jax
 
         jax.effects_barrier()
 
     def backend_initialized(self) -> bool:
-        """As `Runtime.backend_initialized`: whether a backend has started, after which no setting of it counts."""
+        """Implement `Runtime.backend_initialized`: after a backend has started, no setting of it counts."""
         try:
             from jax._src.xla_bridge import backends_are_initialized
         except ImportError:  # of another release, which may name it otherwise
@@ -200,7 +200,7 @@ class JaxRuntime(Runtime):
         return bool(backends_are_initialized())
 
     def device(self) -> str:
-        """As `Runtime.device`: kind, and count where there are several."""
+        """Implement `Runtime.device`: the kind, and the number where there are several."""
         import jax
 
         try:
@@ -211,11 +211,11 @@ class JaxRuntime(Runtime):
         return kind if len(devices) == 1 else f"{len(devices)} × {kind}"
 
     def public_name(self, module: str, name: str) -> str:
-        """As `Runtime.public_name`: JAX's own classes without the private path."""
+        """Implement `Runtime.public_name`: JAX's own classes without the private path."""
         return name if module.startswith(("jax.", "jaxlib.")) else super().public_name(module, name)
 
     def user_notes(self, notes: Iterable[str]) -> list[str]:
-        """As `Runtime.user_notes`, without the remark on the frames that JAX removed."""
+        """Implement `Runtime.user_notes` without the remark on the frames that JAX removed."""
         return [note for note in notes if "JAX has removed its internal frames" not in note]
 
 

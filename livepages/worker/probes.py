@@ -1,4 +1,4 @@
-"""What a page may ask about its surroundings, and the answers, which anyone can find again later.
+"""The probes of a page's surroundings, whose answers can be looked up again later.
 
 A question is a line of text: its kind, a blank, and what it is about. Paths below the root of the project are relative
 to it, so that the answers are the same wherever the project lies.
@@ -30,12 +30,12 @@ _PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages
 
 
 def is_local(file: str, root: str) -> bool:
-    """Whether a file is the project's: below its root, and of neither Python, its packages, nor this engine."""
+    """Return whether a file is the project's: below its root, and of neither Python, its packages, nor this engine."""
     return file.startswith(root + os.sep) and not is_installed(file, root)
 
 
 def is_installed(file: str, root: str) -> bool:
-    """Whether a file belongs to Python, to an installed package or to this engine: their versions say what it holds."""
+    """Return whether a file belongs to Python, a package or this engine: their versions decide its content."""
     return file.startswith(_installed(root)) or any(part in file for part in _PACKAGES)
 
 

@@ -1,4 +1,4 @@
-"""What the engine has to know of the runtime whose programs pages are: the interface, and plain Python behind it.
+"""The interface of a runtime, which pages are programs of, and its implementation for plain Python.
 
 A project names its runtime, or what its pages import decides. ``python`` is the one of this module; any other is a
 subclass, in a module beside this one or named by an entry point of another distribution (`find_runtime`).
@@ -26,7 +26,7 @@ class SettingError(ValueError):
 
 
 def lacks(needs: str) -> str:
-    """Why this host cannot run a block that `needs` this; empty if it can."""
+    """Return why this host cannot run a block that `needs` this; empty if it can."""
     return "" if needs.partition(">=")[0] in ("cpu", "cpus") else f"needs {needs}; this host has no such device"
 
 
@@ -51,7 +51,7 @@ class Runtime:
 
     @property
     def release(self) -> str:
-        """What outputs may differ from one to the next of: the version of its first distribution, else of Python."""
+        """The release that outputs depend on: the version of the runtime's first distribution, else of Python."""
         return next((f"{name} {number}" for name, number in self.versions().items()), _PYTHON)
 
     @property
@@ -60,7 +60,7 @@ class Runtime:
         return ", ".join(dict.fromkeys([self.release, _PYTHON]))
 
     def fingerprint(self) -> dict[str, object]:
-        """What decides, on this host, what a page gives."""
+        """Return everything of this host that decides what a page outputs."""
         return {
             "runtime": self.name,
             "python": platform.python_version(),
@@ -83,7 +83,7 @@ class Runtime:
         return ""
 
     def is_processor(self, device: str) -> bool:
-        """Whether what ran on a device was computed by the processor of the computer, not by an accelerator.
+        """Return whether a device is the processor of the computer, not an accelerator.
 
         Args:
             device: as `device` names it.
@@ -103,7 +103,7 @@ class Runtime:
         return {"device": platform.machine(), "count": 1, "driver": ""}
 
     def host(self) -> dict[str, Any]:
-        """What a record says of this host, but for what is installed there."""
+        """Return the description of this host in its records, except for what is installed there."""
         devices = self.describe()
         return {
             "device": devices["device"],
@@ -116,7 +116,7 @@ class Runtime:
         }
 
     def settings(self, given: Mapping[str, object]) -> dict[str, object]:
-        """What the front matter of a page sets of the runtime, with defaults, in a fixed order.
+        """Return the settings of the runtime in a page's front matter, with defaults, in a fixed order.
 
         Args:
             given: all of the front matter.
@@ -130,7 +130,7 @@ class Runtime:
         return {"needs": needs}
 
     def settings_summary(self, settings: Mapping[str, object]) -> str:
-        """What a reader should know of a page's settings, in words; empty if nothing."""
+        """Return what a reader should know of a page's settings, in words; empty if there is nothing."""
         return ""
 
     def setup(self, settings: Mapping[str, object], options: Mapping[str, object]) -> str:
@@ -162,11 +162,11 @@ class Runtime:
         """Wait for output that is still under way."""
 
     def counts(self) -> dict[str, int]:
-        """What is counted for each block, by its name in the plural, as ``traces``."""
+        """Return the counters that are shown for each block, by name in the plural, as ``traces``."""
         return {}
 
     def backend_initialized(self) -> bool:
-        """Whether the devices are chosen, so that to ask for one changes nothing for what comes after."""
+        """Return whether the devices are chosen, so that asking for one changes nothing for what comes after."""
         return True
 
     def device(self) -> str:
@@ -235,7 +235,7 @@ def _listed() -> str:
 
 
 def is_device(needs: str) -> bool:
-    """Whether this says what a page or block needs, as ``gpu`` or ``gpus>=2``."""
+    """Return whether this is a device that a page or block may need, as ``gpu`` or ``gpus>=2``."""
     return bool(_DEVICE.fullmatch(needs))
 
 

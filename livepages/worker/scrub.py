@@ -1,4 +1,4 @@
-"""Where files lie on this machine, which is nobody's business: the names of files in warnings, without it."""
+"""The removal of this machine's folders from the names of files in warnings."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _EVERYWHERE = ("dev", "proc", "sys")  # what they hold, they hold on every machi
 
 
 def scrub_paths(root: str, run: str) -> Callable[[str], str]:
-    """What names the files of a text as they are named on any machine.
+    """Return a function that replaces the names of files in a text by names that are the same on any machine.
 
     Files of packages are shown below ``/site-packages``, those of Python in ``/python``, those of the project below
     its root, and those of the page below its folder; of others the last part of their name is left.

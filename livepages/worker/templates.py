@@ -98,7 +98,7 @@ def _open_descriptors() -> set[tuple[str, str]]:
 
 
 def _has_threads_or_children() -> bool:
-    """Whether a fork would leave threads behind, or children; libraries that provide for it stop their threads then."""
+    """Return whether a fork would leave threads or children behind; some libraries stop their threads for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pid = os.fork()

@@ -9,7 +9,7 @@ _AVERAGES = Path("/proc/loadavg")  # of Linux: among others, how many threads wa
 
 
 def load() -> float:
-    """How many threads want each processor at this moment, at least 1; where the system does not say, over a minute."""
+    """Return how many threads want each processor now, at least 1; on other systems, the mean of a minute."""
     processors = os.cpu_count() or 1
     try:
         wanting = int(_AVERAGES.read_text(encoding="ascii").split()[3].partition("/")[0]) - 1.0  # who asks is one

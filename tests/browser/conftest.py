@@ -1,4 +1,4 @@
-"""What the browser tests share: the site, built once for all processes; a host for it; a browser."""
+"""Fixtures of the browser tests: the site, built once for all processes; a host for it; a browser."""
 
 import fcntl
 import json
@@ -37,7 +37,7 @@ ASK = """async (queries) => {
 
 @dataclass(frozen=True)
 class Found:
-    """What the search shows for a query: the addresses of sections, the best first, and what it says of them."""
+    """The results of a search: the addresses of sections, the best first, and the text that is shown of them."""
 
     sections: list[str]
     note: str

@@ -257,7 +257,7 @@ class Visit:
             page.locator("pre:not(:has(> nav)) > code").last.wait_for(state="detached")
 
     def violations(self, colors: bool = True) -> list[str]:
-        """What axe finds wrong in the page, with every fold open: rule, and for each element its selector and why.
+        """Return what axe finds wrong in the page, with every fold open: rule, and for each element its selector and why.
 
         Args:
             colors: whether to compare the color of every text with what is around it, which takes most of the time.

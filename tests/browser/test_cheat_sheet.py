@@ -1,4 +1,4 @@
-"""That the cheat sheet prints on two sheets, and that the table of three libraries can be filtered."""
+"""The cheat sheet prints on two sheets, and the table of three libraries can be filtered."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What holds for every page of the built site, in a real browser."""
+"""Checks of every page of the built site, in a real browser."""
 
 import re
 import runpy

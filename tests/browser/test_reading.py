@@ -1,4 +1,4 @@
-"""How readers use the site: dark mode, copying, the keyboard, deep links, print, and going from page to page."""
+"""Readers' use of the site: dark mode, copying, the keyboard, deep links, print, and going from page to page."""
 
 import re
 from collections.abc import Callable

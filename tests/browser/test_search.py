@@ -37,7 +37,7 @@ def sections(page: Page) -> Locator:
 
 
 def text(source: str) -> str:
-    """What a reader sees of HTML."""
+    """Return the text of HTML."""
     return html.unescape(re.sub(r"<[^>]+>", "", source))
 
 

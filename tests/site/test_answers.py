@@ -83,7 +83,7 @@ def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Run
 
 
 def told(outcome: Outcome) -> tuple[str, str]:
-    """What a block printed, without what differs from run to run, and what it raised."""
+    """Return what a block printed, without what differs from run to run, and what it raised."""
     text = outcome.stdout
     for pattern, meaning in PROJECT.runtime.noise_patterns:
         text = pattern.sub(meaning, text)

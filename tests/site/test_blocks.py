@@ -10,7 +10,7 @@ from livepages.source import find_project
 
 
 def test_what_the_site_runs_is_what_the_tests_run() -> None:
-    """That it is also what the site shows is checked by every build (`livepages.rendering.missing`)."""
+    """Every build checks that it is also what the site shows."""
     project = find_project(Path(__file__))
     pages, failed = Engine(project).read(read_course(project).pages)
     assert not failed

@@ -1,4 +1,4 @@
-"""What readers take along of every page: it runs in an empty folder, with what it tells pip, and gives what the page gave.
+"""The downloads of every page run in an empty folder, with what they install by pip, and print what the page printed.
 
 The notebook is run to its end. The script holds the very same program, so that is compared, and of the script is run what
 is its own: the set-up, the files that it brings, and every import, where nothing is installed but what it names.
@@ -112,7 +112,7 @@ def unwrapped(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def program(code: str) -> str:
-    """What code does, whatever its layout, without what only stands at the head of a file; code that Python refuses
+    """Return what code does, whatever its layout, without what only belongs to the head of a file; code that Python refuses
     stands for itself."""
     try:
         body = ast.parse(code).body

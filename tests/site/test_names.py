@@ -53,7 +53,7 @@ def test_every_linked_name_of_code_that_runs_exists(pages: list[tuple[Page, Page
 
 
 def exists(name: str) -> bool:
-    """Whether an installed package has this name."""
+    """Return whether an installed package has this name."""
     parts = name.split(".")
     for size in range(len(parts), 0, -1):
         try:

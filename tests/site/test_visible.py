@@ -1,4 +1,4 @@
-"""What a reader sees runs: the visible blocks of a page, alone and in order, in a session without the page's settings."""
+"""The visible blocks of a page run, alone and in order, in a session without the page's settings."""
 
 from dataclasses import replace
 from pathlib import Path

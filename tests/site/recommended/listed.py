@@ -1,4 +1,4 @@
-"""What the pages recommend, as a list made from them: `python -m tests.site.recommended.listed` prints what has no attack.
+"""A list of what the pages recommend, made from them: `python -m tests.site.recommended.listed` prints what has no attack.
 
 A recommendation is what somebody copies or does: the answer to a question, the fix of an error, a row of a table that
 says what to use, a row of the tables of equivalents, a line of the cheat sheet, the new form of an old idiom, the

@@ -1,4 +1,4 @@
-"""What is recommended is listed by a tool, and what has no attack is counted."""
+"""The list of what the pages recommend, and the count of what has no attack."""
 
 from tests.site.recommended.listed import attacked, recommendations
 

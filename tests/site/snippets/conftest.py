@@ -1,4 +1,4 @@
-"""What pages have compiled, the tests of the snippets that they use need not compile again."""
+"""A compilation cache for the tests of snippets, which holds what pages have compiled."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What old idioms do on each release: the record, running, and what readers see of both."""
+"""Old idioms on each release: the record, running, and what readers see of both."""
 
 import ast
 from copy import deepcopy
@@ -17,7 +17,7 @@ BEHAVIORS = [ladder.Behavior("a | b", "numbers", "'1'"), ladder.Behavior("same",
 
 
 def column(old: str, text: str = "", gone: str = "fails", shows: str = "1", new: str = "runs") -> Column:
-    """What a release does that treats jax.old like this."""
+    """Return the column of a release that treats jax.old like this."""
     return Column(
         {"jax.old<": Seen(old, text), "jax.gone": Seen(gone, "E: gone")},
         {"jax.old<": Seen(new)},

@@ -251,7 +251,7 @@ def test_a_loop_that_never_ends_is_stopped_and_named(handler: str, reader: Reade
 
 
 def says(watcher: "subprocess.Popen[str]", what: str) -> str:
-    """What it prints up to a line that begins so."""
+    """Return the output up to a line that begins with a text."""
     found = []
     for line in watcher.stdout or ():
         found.append(line)
