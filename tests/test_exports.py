@@ -13,11 +13,13 @@ from xml.etree import ElementTree
 
 import nbformat
 import pytest
+import yaml
 
 from livepages.course import Course, history, read_course
 from livepages.execution import Run, pair_results
 from livepages.exporters import OutputFolder, publish
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
+from livepages.exporters.contents import LIMIT, Entry, contents
 from livepages.exporters.download import indented
 from livepages.exporters.html_to_markdown import as_markdown
 from livepages.exporters.kernel_program import kernel_program
@@ -430,9 +432,35 @@ The end.
 """
 
 
+def body(markdown: str) -> str:
+    """Markdown without its front matter."""
+    return markdown.partition("\n---\n\n")[2]
+
+
+def test_markdown_says_what_it_is_and_what_ran_it(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_ADDRESS", "https://book.example/docs")
+    git(book.site, "init", "-q")
+    book.site.write(
+        "docs/part/page.md", page := "---\ndescription: 'On: it.'\n---\n# Page\n\n```python\nprint(1)\n```\n"
+    )
+    commit(book.site, "2026-02-03")
+    forms = book.forms(page)
+    label = find_runtime("jax").version_label
+    assert yaml.safe_load(forms["index.md"].split("---\n")[1]) == {
+        "title": "Page",
+        "description": "On: it.",
+        "url": "https://book.example/docs/part/page/",
+        "changed": "2026-02-03",
+        "versions": label,
+        "device": "cpu",
+    }
+    assert "versions" not in forms["home"].split("---\n")[1]
+    assert f"Every output is from {label}. The last change is of 2026-02-03.\n" in forms["llms.txt"]
+
+
 def test_markdown_holds_text_and_outputs(book: Book) -> None:
     forms = book.forms(TEXT)
-    assert forms["index.md"].partition("\n*Every output")[0] == PLAIN
+    assert body(forms["index.md"]).partition("\n*Every output")[0] == PLAIN
     assert "See [the page](part/page/index.md#end)." in forms["home"]
     assert forms["llms-full.txt"].startswith("# Welcome\n") and "# Page\n" in forms["llms-full.txt"]
 
@@ -471,7 +499,7 @@ def test_markdown_holds_nothing_that_only_a_theme_reads(book: Book) -> None:
         "<kbd>/</kbd>, write `<div>{ .x }`.\n\n<button type='button'>Do\nit</button>\n\n</div>\n\n## Kept { #id }\n\n"
         "```html\n<!-- kept -->\n<div></div>\n```\n"
     )
-    assert book.forms(text)["index.md"].startswith(
+    assert body(book.forms(text)["index.md"]).startswith(
         "# Page\n\n[Go](https://a.b), press /, write `<div>{ .x }`.\n\n## Kept { #id }\n\n"
         "```html\n<!-- kept -->\n<div></div>\n```\n"
     )
@@ -486,14 +514,40 @@ def test_cells_do_not_go_on_in_a_list(book: Book) -> None:
 
 
 def test_the_contents_for_machines(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = "# Book\n\n> About.\n\n## Start here\n\n- [Welcome]({0}index.md): The first.\n\n## Part\n\n- [Page]({0}part/page/index.md): What it says.\n"
-    assert book.forms("# Page\n\nWhat it says.\n")["llms.txt"] == wanted.format("")
+    about = f"> About.\n\nEvery output is from {find_runtime('jax').version_label}.\n\n"
+    page = "- [Page]({0}part/page/index.md): What it says."
+    wanted = (
+        f"# Book\n\n{about}## Start here\n\n- [Welcome]({{0}}index.md): The first.\n\n## Part\n\n{page}\n"
+        "- [1 page, with its questions]({0}llms-part.txt)\n\n"
+        "All pages in one file: [llms-full.txt]({0}llms-full.txt)\n"
+    )
+    text = "# Page\n\nWhat it says.\n\n[Home](../index.md)\n\n```python\n1\n```\n\n## Why?\n"
+    assert book.forms(text)["llms.txt"] == wanted.format("")
     monkeypatch.setenv("TEST_ADDRESS", "https://book.example/docs")
-    forms = book.forms("# Page\n\nWhat it says.\n\n[Home](../index.md)\n\n```python\n1\n```\n")
-    assert forms["llms.txt"] == wanted.format("https://book.example/docs/")
+    forms = book.forms(text)
+    base = "https://book.example/docs/"
+    assert forms["llms.txt"] == wanted.format(base)
+    question = f"  - [Why?]({base}part/page/index.md#why)\n"
+    assert forms["llms-part.txt"] == f"# Book: Part\n\n{about}{page.format(base)}\n{question}"
     assert "# https://book.example/docs/part/page/\n" in forms["live-page.py"]
     assert "[Home](https://book.example/docs/)" in forms["live-page.py"]
     assert "[Home](../../index.md)" in forms["index.md"]
+
+
+def test_long_contents_say_less_of_the_longest_part_first() -> None:
+    def pages(number: int, words: str) -> list[Entry]:
+        return [Entry(f"T{n}", f"{n}.md", f"{words} {n}") for n in range(number)]
+
+    def sizes(*parts: tuple[str, list[Entry]]) -> list[bool]:
+        text = contents("# Book", "", parts)["llms.txt"]
+        assert len(text.encode()) <= LIMIT
+        return [said in text for said in ("word 7", "[T7](7.md)", "few 7", "](llms-long.txt)", "](llms-short.txt)")]
+
+    short = "Short", pages(20, "few")
+    assert sizes(("Long", pages(20, "word")), short) == [True, True, True, False, False]
+    assert sizes(("Long", pages(300, "word " * 10)), short) == [False, True, True, False, False]
+    assert sizes(("Long", pages(1500, "word")), short) == [False, True, True, True, False]  # of the other part
+    assert "word 7" in contents("# Book", "", [("Long", pages(1500, "word")), short])["llms-long.txt"]
 
 
 def test_pages_without_folders_of_their_own(book: Book) -> None:

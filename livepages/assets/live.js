@@ -27,6 +27,7 @@
   const into = ({ target, pointerType }) =>
     pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable code");
   document.addEventListener("click", (event) => {
+    if (event.target.matches(".live-take")) return load("copy.js").then(({ copy }) => copy(event.target));
     const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
     if (asked) load("page.js").then(({ clicked }) => clicked(asked, event));
   });

@@ -1,7 +1,10 @@
 """A page as Markdown with its outputs, for people and programs that read no HTML."""
 
 import re
+import sys
 from collections.abc import Iterable
+
+import yaml
 
 from livepages.execution import BlockResult, Run
 from livepages.exporters.cells import Code, Prose, fenced
@@ -32,6 +35,23 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
             f"*Every output on this page was produced by the code above it, with {runtime.version_label}{device}.*"
         )
     return "\n\n".join(parts) + "\n"
+
+
+def front_matter(page: Page, run: Run, runtime: Runtime, url: str, day: str) -> str:
+    """What the Markdown file says of itself at its head: what the page is, and which versions and device ran it.
+
+    Args:
+        page: the page.
+        run: what running it gave.
+        runtime: what ran it.
+        url: where the page is published, empty where nobody knows.
+        day: of its last change, empty where nobody knows.
+    """
+    program = {"versions": runtime.version_label, "device": run.device} if page.program else {}
+    facts = {"title": page.title, "description": page.description, "url": url, "changed": day, **program}
+    known = {name: value for name, value in facts.items() if value}
+    text: str = yaml.safe_dump(known, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    return f"---\n{text}---\n\n"
 
 
 # Code, which stays as it is; or what only a theme reads: other wordings, buttons, elements, the classes of a link.

@@ -4,6 +4,7 @@ import os.path
 import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -12,9 +13,10 @@ from livepages.course import Course, OutputPaths, history
 from livepages.execution import Run
 from livepages.exporters import kernel_program
 from livepages.exporters.cells import pieces, split_cells, summary
+from livepages.exporters.contents import WHOLE, Entry, contents
 from livepages.exporters.download import Download
 from livepages.exporters.feed import FeedEntry, feed
-from livepages.exporters.markdown import plain
+from livepages.exporters.markdown import front_matter, plain
 from livepages.exporters.notebook import notebook
 from livepages.exporters.script import script
 from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
@@ -38,7 +40,7 @@ def publish(
     output: "OutputFolder",
     keep: Keep = _made,
 ) -> list[PageError]:
-    """Write every page's other forms, and ``llms.txt``, ``llms-full.txt``, ``live-kernel.py`` and ``feed.xml``.
+    """Write every page's other forms, ``llms.txt`` and its parts, ``live-kernel.py`` and ``feed.xml``.
 
     The feed is written if the address of the site is known.
 
@@ -121,8 +123,9 @@ class Publication:
             everything.append(whole)
             for name, text in forms.items():
                 self._write(name, text)
-        self._write("llms.txt", self._contents())
-        self._write("llms-full.txt", "\n".join(everything))
+        for name, text in self._contents().items():
+            self._write(name, text)
+        self._write(WHOLE, "\n".join(everything))
         self._write(
             kernel_program.NAME, kernel_program.kernel_program(self._project.runtime, history.commit(self._project))
         )
@@ -140,7 +143,8 @@ class Publication:
         page, run, place = *self._ran[path], self._places[path]
         url = self._base and self._base + quote(place.url)
         shown = replace(page, blocks=()), run  # which holds the blocks
-        given = (shown, url, self._project, self._project.runtime.version_label, self._everywhere)
+        day = self._days[path]
+        given = (shown, url, day, self._project, self._project.runtime.version_label, self._everywhere)
 
         def make() -> tuple[str, dict[str, str]]:
             links = self._links(_url, None if self._base else place.folder)
@@ -150,32 +154,36 @@ class Publication:
                 plain(page, run, self._project.runtime, pieces(page, run, self._links(_markdown, start)))
                 for start in (place.folder, None)
             )
+            forms[place.markdown] = front_matter(page, run, self._project.runtime, url, day) + forms[place.markdown]
             return anywhere, forms
 
         whole, forms = self._keep("forms", page.name, given, make)
         return whole, forms
 
-    def _contents(self) -> str:
-        """A table of contents as https://llmstxt.org describes it."""
-        parts = [f"# {self._course.name}"]
-        if self._course.description:
-            parts.append(f"> {self._course.description}")
-        for part in self._course.parts:
-            lines = []
-            for page, place in ((self._ran[path][0], self._places[path]) for path in part.pages if path in self._ran):
-                address = self._base + quote(place.markdown)
-                lines.append(f"- [{page.title}]({address}): {summary(page)}")
-                questions = (section for section in page.sections if section.title.endswith("?"))
-                lines += [f"  - [{question.title}]({address}#{question.anchor})" for question in questions]
-            if lines:
-                parts += [f"## {part.title or 'Start here'}", "\n".join(lines)]
-        return "\n\n".join(parts) + "\n"
+    def _contents(self) -> dict[str, str]:
+        """The tables of contents for programs, by the names of their files."""
+        course, days = self._course, self._days
+        head = [f"# {course.name}", *([f"> {course.description}"] if course.description else [])]
+        about = f"Every output is from {self._project.runtime.version_label}."
+        head.append(f"{about} The last change is of {max(days.values())}." if any(days.values()) else about)
+        parts = ((part.title, [self._entry(path) for path in part.pages if path in self._ran]) for part in course.parts)
+        return contents("\n\n".join(head), self._base, parts)
+
+    def _entry(self, path: Path) -> Entry:
+        page, place = self._ran[path][0], self._places[path]
+        questions = ((section.title, section.anchor) for section in page.sections if section.title.endswith("?"))
+        return Entry(page.title, self._base + quote(place.markdown), summary(page), tuple(questions))
+
+    @cached_property
+    def _days(self) -> dict[Path, str]:
+        """The day of the last change of each page; empty where no history knows."""
+        changed = history.days(self._project)
+        return {path: history.last_change(*self._ran[path], self._project, changed) for path in self._places}
 
     def _entries(self) -> Iterable[FeedEntry]:
-        changed = history.days(self._project)
         for path, place in self._places.items():
-            page, run = self._ran[path]
-            if day := history.last_change(page, run, self._project, changed):
+            page = self._ran[path][0]
+            if day := self._days[path]:
                 yield FeedEntry(page.title, self._base + quote(place.url), day, summary(page))
 
     def _links(self, form: Callable[[OutputPaths], str], start: str | None = None) -> Callable[[Path], str]:

@@ -38,7 +38,7 @@ from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
-from livepages.rendering import failures_shown
+from livepages.rendering import failures_shown, head_links
 from livepages.source import NoProjectError, Page, Project, ProjectError, find_project, site_project
 
 if TYPE_CHECKING:  # a build does not need it
@@ -279,8 +279,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return env
 
     def on_post_page(self, output: str, *, page: MkDocsPage, config: MkDocsConfig) -> str:
-        """Say in a served page that it may get kernels, for which no other page asks."""
-        return output.replace("</head>", f"{SERVED}</head>", 1) if self._serving else output
+        """Link the page's Markdown; say in a served page that it may get kernels, for which no other page asks."""
+        build, path = self._current(), self._path(page)
+        published = build.engine.project.fences == "all" and path in build.pages
+        links = head_links(build.guide.course.place(path)) if published else ""
+        return output.replace("</head>", f"{links}{SERVED if self._serving else ''}</head>", 1)
 
     def on_build_error(self, *, error: Exception) -> None:
         """End what still converts pages, and let pages run."""

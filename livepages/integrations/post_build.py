@@ -12,7 +12,7 @@ from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
 from livepages.integrations.redirects import write_redirects
-from livepages.rendering import restore_downloads
+from livepages.rendering import head_links, restore_downloads
 from livepages.source import ProjectError
 
 
@@ -63,7 +63,8 @@ def finish_zensical(build: Build, site: Path) -> None:
             before = file.read_text(encoding="utf-8")
         except OSError as error:
             raise ProjectError(f"{file}: {error.strerror}; the page was not built") from None
-        text, questions = take_questions(add_assets(restore_downloads(before, place), place.folder))
+        linked = before.replace("</head>", f"{head_links(place)}</head>", 1)
+        text, questions = take_questions(add_assets(restore_downloads(linked, place), place.folder))
         if questions:
             data = linked_data(questions, course.url and f"{course.url.rstrip('/')}/{place.url}")
             script = f'<script type="application/ld+json">{data}</script>\n</head>'

@@ -11,7 +11,7 @@ from livepages.rendering.blocks import (
     stamp,
     unmarked,
 )
-from livepages.rendering.downloads import RUN, at_end, downloads, restore_downloads
+from livepages.rendering.downloads import RUN, at_end, downloads, head_links, restore_downloads
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
 
@@ -24,6 +24,7 @@ __all__ = [
     "downloads",
     "failures_shown",
     "figures_shown",
+    "head_links",
     "missing",
     "not_shown",
     "page_lines",

@@ -1,4 +1,4 @@
-"""The links to the other forms of a page, and the button that runs it."""
+"""The links to the other forms of a page, and the buttons that copy and run it."""
 
 import posixpath
 import re
@@ -8,14 +8,30 @@ from livepages.course import OutputPaths
 
 _LINK = re.compile(r'data-live-form="(?P<form>\w+)" href="[^"]*"')
 # It is shown where the style sheet is that comes with the script that serves it.
-RUN = '<button type="button" class="live-here" hidden>run it here</button>'
+RUN = '<button type="button" class="live-offer live-here" hidden>run it here</button>'
+
+
+# It copies what the link before it leads to.
+_COPY = '<button type="button" class="live-offer live-take" aria-label="copy as Markdown" hidden>copy</button>'
 
 
 def downloads(place: OutputPaths) -> str:
-    """Return links from a page to its script, its notebook and its Markdown, as HTML."""
+    """Return links from a page to its script, its notebook and its Markdown, which a button copies, as HTML."""
     return (
         f"<a {_href(place, 'script')} download>script</a>, <a {_href(place, 'notebook')} download>notebook</a>, "
-        f"<a {_href(place, 'markdown')}>Markdown</a>"
+        f"<a {_href(place, 'markdown')}>Markdown</a> {_COPY}"
+    )
+
+
+def head_links(place: OutputPaths) -> str:
+    """Return what programs look for in the head of a page: its Markdown, and the contents of the site, as HTML."""
+    # A blank in `rel` means nothing, but Material's script compares all of the attribute. Without it the script would
+    # take the Markdown for the page in another language, and ask for the map of that site.
+    markdown = quote(posixpath.basename(place.markdown))
+    whole = posixpath.relpath("llms.txt", place.folder or ".")
+    return (
+        f'<link rel="alternate " type="text/markdown" href="{markdown}">'
+        f'<link rel="describedby" type="text/plain" href="{whole}">'
     )
 
 

@@ -104,6 +104,26 @@ def test_downloads_are_there(page: Page, site: Path) -> None:
     assert all((site / "black" / name).is_file() for name in links)
 
 
+def test_programs_find_the_markdown_and_the_contents_in_the_head(page: Page, site: Path) -> None:
+    links = "links => links.map(link => [link.type, new URL(link.href).pathname])"
+    found = page.locator("link[rel~=alternate][type], link[rel=describedby]").evaluate_all(links)
+    assert found == [["text/markdown", "/black/index.md"], ["text/plain", "/llms.txt"]]
+    assert all((site / address.strip("/")).is_file() for _, address in found)
+
+
+def test_a_page_is_copied_as_markdown(page: Page, site: Path) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = page.locator(".live-take")
+    expect(button).to_have_accessible_name("copy as Markdown")
+    button.click()
+    expect(button).to_have_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == (site / "black/index.md").read_text()
+    page.evaluate("() => { navigator.clipboard.write = () => Promise.reject(); }")
+    expect(button).to_have_text("copy")
+    button.click()
+    expect(button).to_have_text("could not be copied")
+
+
 def test_run_is_offered_for_what_can_run(page: Page) -> None:
     expect(page.get_by_role("button", name=re.compile("^Run block"))).to_have_count(4)
     expect(page.get_by_role("button", name="run it here")).to_be_visible()
