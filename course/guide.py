@@ -86,6 +86,14 @@ class CourseGuide(Guide):
         """Return a page's HTML without what is most of it and tells nothing."""
         return without_marks(html)
 
+    def files(self) -> dict[str, str]:
+        """What programs that write JAX read, and the script that upgrades old code."""
+        if not (self.course.docs.parent / "snippets/idioms.toml").is_file():
+            return {}  # the pages are of a test's own
+        from course import jax_now
+
+        return jax_now.files(self.pages.values(), self.course.url and self.course.url.rstrip("/") + "/")
+
     def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
         """Lines with the map and the index where they belong."""
         found = []

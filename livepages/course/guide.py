@@ -52,6 +52,10 @@ class Guide:
         """Return a page's HTML with what the guide changes."""
         return html
 
+    def files(self) -> dict[str, str]:
+        """Return the texts of files that the site has besides its pages, by their names in it."""
+        return {}
+
 
 def find_guide(project: Project) -> type[Guide]:
     """Return the class that a project names.

@@ -23,7 +23,7 @@ def finish(
     keep: Callable[..., Any] | None = None,
     emptied: bool = False,
 ) -> list[Failure]:
-    """Write the pages' other forms, redirects and the assets.
+    """Write the pages' other forms, redirects, the assets and what the guide adds.
 
     Args:
         build: what the site was built from.
@@ -41,6 +41,8 @@ def finish(
     project = build.engine.project
     output = OutputFolder(site, project.docs, emptied)
     copy_assets(output)
+    for name, text in build.guide.files().items():
+        output.write(name, text.encode())
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
     refused += write_redirects([page for page, _ in build.ran], build.guide.course, output)

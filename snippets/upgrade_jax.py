@@ -1,0 +1,660 @@
+"""Find old names of JAX in Python files, write today's where that is mechanical, and mark the rest.
+
+    python upgrade_jax.py train.py src/           # list what there is, and show the changes
+    python upgrade_jax.py --write train.py src/   # make them; what is left to you gets a comment
+
+It needs Python 3.9 or newer and nothing else, reads the files and runs none of them. The exit status is 0 if nothing is
+left to do, 1 if something is, 2 if a file cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+# From idioms.toml: names that are gone or deprecated, what to write, and where on the site it is explained.
+KNOWN: dict[str, dict[str, str]] = {}
+RELEASE = "today's JAX"
+PAGE = "lookup/then-and-now/"
+MARK = "# upgrade_jax: "
+
+TREES = ("all", "flatten", "leaves", "map", "reduce", "structure", "transpose", "unflatten")
+OF_EXTEND = ("ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "Token", "Var", "jaxpr_as_fun")
+ERRORS = (
+    "ConcretizationTypeError",
+    "TracerArrayConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+)
+API = (
+    "checkpoint", "custom_jvp", "custom_vjp", "device_get", "device_put", "eval_shape", "grad", "hessian", "jacfwd",
+    "jacrev", "jit", "jvp", "linearize", "local_device_count", "make_jaxpr", "pmap", "value_and_grad", "vjp", "vmap",
+    "named_call",
+)  # fmt: skip
+SHARDED = (
+    "jax.interpreters.pxla",
+    "jax.experimental.maps",
+    "jax.experimental.pjit",
+    "jax.experimental",
+    "jax.sharding",
+)
+
+# A name and what is written in its place: same arguments, same result.
+MOVES: dict[str, str] = {
+    "jax.host_id": "jax.process_index",
+    "jax.host_count": "jax.process_count",
+    "jax.host_ids": "jax.process_indices",
+    "jax.partial": "functools.partial",
+    "jax.util.partial": "functools.partial",
+    "jax.config.config": "jax.config",
+    "jax.tree_multimap": "jax.tree.map",
+    "jax.tree_util.tree_multimap": "jax.tree.map",
+    "jax.numpy.DeviceArray": "jax.Array",
+    "jax.xla.DeviceArray": "jax.Array",
+    "jax.interpreters.xla.DeviceArray": "jax.Array",
+    "jax.interpreters.pxla.ShardedDeviceArray": "jax.Array",
+    "jax.random.KeyArray": "jax.Array",
+    "jax.random.PRNGKeyArray": "jax.Array",
+    "jax.numpy.row_stack": "jax.numpy.vstack",
+    "jax.numpy.in1d": "jax.numpy.isin",
+    "jax.numpy.trapz": "jax.numpy.trapezoid",
+    "jax.numpy.product": "jax.numpy.prod",
+    "jax.numpy.cumproduct": "jax.numpy.cumprod",
+    "jax.numpy.alltrue": "jax.numpy.all",
+    "jax.numpy.sometrue": "jax.numpy.any",
+    "jax.numpy.round_": "jax.numpy.round",
+    "jax.numpy.fix": "jax.numpy.trunc",
+    "jax.numpy.NINF": "-jax.numpy.inf",
+    "jax.numpy.PINF": "jax.numpy.inf",
+    "jax.numpy.PZERO": "0.0",
+    "jax.numpy.NZERO": "-0.0",
+    "jax.ops.index": "jax.numpy.s_",
+    "jax.lax.zeros_like_array": "jax.numpy.zeros_like",
+    "jax.nn.normalize": "jax.nn.standardize",
+    "jax.scipy.linalg.tril": "jax.numpy.tril",
+    "jax.scipy.linalg.triu": "jax.numpy.triu",
+    "jax.experimental.stax": "jax.example_libraries.stax",
+    "jax.experimental.optimizers": "jax.example_libraries.optimizers",
+    "jax.experimental.ann.approx_max_k": "jax.lax.approx_max_k",
+    "jax.experimental.ann.approx_min_k": "jax.lax.approx_min_k",
+    "jax.experimental.pjit.with_sharding_constraint": "jax.lax.with_sharding_constraint",
+    "jax.linear_util": "jax.extend.linear_util",
+    "jax.abstract_arrays.ShapedArray": "jax.core.ShapedArray",
+    "jax.core.get_aval": "jax.typeof",
+    "jax.lib.xla_bridge.get_backend": "jax.extend.backend.get_backend",
+    "jax.lib.xla_extension.XlaRuntimeError": "jax.errors.JaxRuntimeError",
+    "jax.ad_checkpoint.checkpoint": "jax.checkpoint",
+    "jax.profiler.TraceContext": "jax.profiler.TraceAnnotation",
+    "jax.profiler.StepTraceContext": "jax.profiler.StepTraceAnnotation",
+    **{f"jax.tree_{name}": f"jax.tree.{name}" for name in TREES},
+    **{f"jax.core.{name}": f"jax.extend.core.{name}" for name in OF_EXTEND},
+    **{f"jax.core.{name}": f"jax.errors.{name}" for name in ERRORS},
+    **{f"jax.api.{name}": f"jax.{name}" for name in API},
+    **{f"{module}.PartitionSpec": "jax.sharding.PartitionSpec" for module in SHARDED[:4]},
+    **{f"{module}.Mesh": "jax.sharding.Mesh" for module in SHARDED[:2]},
+}
+
+
+# Functions whose arguments changed: the new name, the old parameters by position from the second on, keywords that have
+# another name, and those for which there is no replacement.
+class Function(NamedTuple):
+    """What became of a function: its name, its positional parameters but the first, renamed keywords, keywords gone."""
+
+    name: str
+    positional: tuple[str, ...] = ()
+    renamed: dict[str, str] = {}
+    gone: tuple[str, ...] = ()
+
+
+FUNCTIONS: dict[str, Function] = {
+    "jax.experimental.shard_map.shard_map": Function(
+        "jax.shard_map", ("mesh", "in_specs", "out_specs"), {"check_rep": "check_vma"}, ("auto",)
+    ),
+    "jax.shard_map": Function("jax.shard_map", (), {"check_rep": "check_vma"}),
+    "jax.experimental.pjit.pjit": Function(
+        "jax.jit", ("?",), {}, ("in_axis_resources", "out_axis_resources", "in_shardings", "out_shardings")
+    ),
+    "jax.numpy.clip": Function("jax.numpy.clip", (), {"a_min": "min", "a_max": "max"}, ("a",)),
+    "jax.numpy.reshape": Function("jax.numpy.reshape", (), {"newshape": "shape"}),
+    **{
+        f"jax.numpy.{name}": Function(f"jax.numpy.{name}", (), {"interpolation": "method"})
+        for name in ("percentile", "quantile", "nanpercentile", "nanquantile")
+    },
+}
+MODULES = (  # that are gone, with all that is in them
+    "jax.abstract_arrays", "jax.api", "jax.experimental.djax", "jax.experimental.export",
+    "jax.experimental.global_device_array", "jax.experimental.host_callback", "jax.experimental.loops",
+    "jax.experimental.maps", "jax.experimental.sharded_jit", "jax.interpreters.sharded_jit", "jax.lib.xla_bridge",
+    "jax.lib.xla_client", "jax.lib.xla_extension", "jax.prng", "jax.util",
+)  # fmt: skip
+FUNCTION = ast.FunctionDef, ast.AsyncFunctionDef
+COMPREHENSION = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+UPDATES = {"update": "set", "add": "add", "mul": "multiply", "min": "min", "max": "max"}  # jax.ops.index_… and .at[…]
+METHODS = {  # of arrays, whatever the array is called
+    "block_host_until_ready": "block_until_ready()",
+    "to_py": "np.asarray(x)",
+    "device_buffer": "x.addressable_data(0)",
+    "device_buffers": "x.addressable_shards",
+}
+PARTIAL = ("functools.partial", "jax.partial", "jax.util.partial")
+# What `import jax` does not import.
+APART = ("jax.extend.core", "jax.extend.backend", "jax.extend.linear_util", "jax.example_libraries.stax",
+         "jax.example_libraries.optimizers", "jax.scipy.linalg")  # fmt: skip
+
+
+class Edit(NamedTuple):
+    """A text for a part of the source, by its positions in bytes."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Finding(NamedTuple):
+    """An old name in a file: the line, the name, what to write, and whether that is done."""
+
+    line: int
+    name: str
+    message: str
+    done: bool
+
+
+@dataclass
+class Upgraded:
+    """A file's text with what could be replaced, and everything that was found."""
+
+    text: str
+    findings: list[Finding] = field(default_factory=list)
+
+
+def upgrade(source: str, marks: bool = True) -> Upgraded:
+    """Return source with today's names, and what was found in it.
+
+    Args:
+        source: of a Python file.
+        marks: whether what is left to do gets a comment above it.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    file = _File(source)
+    file.look()
+    text = file.applied(marks)
+    ast.parse(text)
+    return Upgraded(text, sorted(file.findings))
+
+
+class _File:
+    """A file while it is looked through."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source.encode()
+        self.tree = ast.parse(source)
+        self.starts = [0]
+        for line in source.encode().splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self.findings: list[Finding] = []
+        self.edits: list[Edit] = []
+        self.notes: list[tuple[int, str]] = []  # a statement's first line, and what is said above it
+        self.needed: set[str] = set()  # modules to import
+        self.bound = self._bindings()
+        self.lasting = self._lasting()
+        self.gone: set[ast.AST] = set()  # names that are no longer in the text
+        self.kept = self._kept_functions()
+
+    # --- names ---
+
+    def _bindings(self) -> dict[ast.AST, dict[str, str]]:
+        """For each scope, what the names bound in it stand for, if imports alone bind them; else an empty text."""
+        found: dict[ast.AST, dict[str, set[str]]] = {}
+        for node in ast.walk(self.tree):
+            names: list[tuple[str, str]] = []
+            scope = self._scope(node)
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    root = alias.name.partition(".")[0]
+                    names.append((alias.asname or root, alias.name if alias.asname else root))
+            elif isinstance(node, ast.ImportFrom):
+                names += [
+                    (alias.asname or alias.name, "" if node.level else f"{node.module}.{alias.name}")
+                    for alias in node.names
+                ]
+            elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                names.append((node.id, ""))
+            elif isinstance(node, ast.arg):
+                names.append((node.arg, ""))
+                scope = self.parents[self.parents[node]]
+            elif (
+                isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)) and node.name
+            ):
+                names.append((node.name, ""))
+            for name, full in names:
+                found.setdefault(scope, {}).setdefault(name, set()).add(full)
+        return {
+            scope: {name: full if not more else "" for name, (full, *more) in names.items()}
+            for scope, names in found.items()
+        }
+
+    def _scope(self, node: ast.AST) -> ast.AST:
+        """The innermost function, class or comprehension around a node, or the module."""
+        child, here = node, self.parents.get(node)
+        while here is not None:
+            inside = not isinstance(here, FUNCTION) or child in here.body
+            if isinstance(here, (*FUNCTION, ast.ClassDef)) and inside or isinstance(here, (ast.Lambda, *COMPREHENSION)):
+                return here
+            child, here = here, self.parents.get(here)
+        return self.tree
+
+    def meaning(self, name: ast.Name) -> str:
+        """The full name of what a name stands for; empty if imports do not say."""
+        scope = own = self._scope(name)
+        while True:
+            if name.id in self.bound.get(scope, {}) and (scope is own or not isinstance(scope, ast.ClassDef)):
+                return self.bound[scope][name.id]
+            if scope is self.tree:
+                return ""
+            scope = self._scope(scope)
+
+    def full(self, node: ast.AST) -> str:
+        """The full name of what a name or an attribute stands for; empty if imports do not say."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        meaning = self.meaning(node) if isinstance(node, ast.Name) else ""
+        return ".".join([meaning, *reversed(parts)]) if meaning else ""
+
+    def guarded(self, node: ast.AST) -> bool:
+        """Whether the file itself deals with releases that lack a name: in a `try` or a condition around it."""
+        here: ast.AST | None = node
+        while here is not None:
+            if isinstance(here, ast.Try) and any(_catches(handler) for handler in here.handlers):
+                return True
+            if isinstance(here, (ast.If, ast.IfExp)) and any(
+                word in ast.dump(here.test) for word in ("version", "hasattr")
+            ):
+                return True
+            here = self.parents.get(here)
+        return False
+
+    def spelled(self, new: str) -> str:
+        """A new name as this file can write it; what has to be imported for that is noted."""
+        if not new.startswith(("jax.", "functools.")):
+            sign, _, rest = new.partition("jax.")
+            return f"({sign}{self.spelled('jax.' + rest)})" if rest else f"({new})" if sign.startswith("-") else new
+        ways = [
+            name + new[len(full) :]
+            for name, full in self.bound.get(self.tree, {}).items()
+            if name in self.lasting and full and (new == full or new.startswith(full + "."))
+        ]
+        best = min(ways, key=len, default=new)
+        meant = self.bound.get(self.tree, {}).get(best.partition(".")[0], "")
+        self.needed.update(module for module in APART if new.startswith(module + ".") and not meant.startswith(module))
+        if not ways:
+            self.needed.add(new.partition(".")[0])
+        return best
+
+    def _lasting(self) -> set[str]:
+        """The names that imports outside of any function or condition bind, and that stay."""
+        return {
+            alias.asname or alias.name.partition(".")[0]
+            for node in self.tree.body
+            if isinstance(node, (ast.Import, ast.ImportFrom))
+            for alias in node.names
+            if not (isinstance(node, ast.ImportFrom) and moved(f"{node.module}.{alias.name}"))
+        }
+
+    # --- what is done about a name ---
+
+    def look(self) -> None:
+        """Look through the file."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call):
+                self._call(node)
+            elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+                self._use(node)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                self._import_from(node)
+            elif isinstance(node, ast.Import):
+                self._import(node)
+
+    def _use(self, node: ast.Name | ast.Attribute) -> None:
+        name = self.full(node)
+        if isinstance(node, ast.Attribute) and not name:
+            self._method(node)
+        if not name.startswith("jax") or self.guarded(node):
+            return
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if root is node or root in self.gone or (isinstance(root, ast.Name) and moved(self.meaning(root))):
+            return  # its import is what changes
+        new = moved(name)
+        if name in FUNCTIONS and FUNCTIONS[name].name != name:
+            new = "" if name in self.kept else FUNCTIONS[name].name
+        if new and isinstance(node, ast.Attribute):
+            self.replace(node, name, self.spelled(new))
+        elif not new and _about(name):
+            self.leave(node, name)
+
+    def _method(self, node: ast.Attribute) -> None:
+        if node.attr in METHODS and any(full.startswith("jax") for full in self.bound.get(self.tree, {}).values()):
+            end = self.at(node.end_lineno, node.end_col_offset)
+            if node.attr == "block_host_until_ready" and not self.guarded(node):
+                self.edits.append(Edit(end - len(node.attr), end, "block_until_ready"))
+                self.found(node, f".{node.attr}", ".block_until_ready", True)
+            elif not self.guarded(node):
+                self.found(node, f".{node.attr}", f"if this is an array of JAX, write {METHODS[node.attr]}", False)
+
+    def _import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            if not alias.name.startswith("jax") or self.guarded(node):
+                continue
+            new = moved(alias.name)
+            if alias.name == "jax.config" and not alias.asname and self.whole(node) and len(node.names) == 1:
+                self.replace(node, alias.name, "import jax", "jax.config, which `import jax` brings")
+            elif new and self.whole(node) and len(node.names) == 1:
+                self.replace(node, alias.name, f"import {new}" + (f" as {alias.asname}" if alias.asname else ""), new)
+            elif _about(alias.name):
+                self.leave(node, alias.name)
+
+    def _import_from(self, node: ast.ImportFrom) -> None:
+        if self.guarded(node):
+            return
+        lines: dict[str, list[str]] = {}
+        changes: list[tuple[str, str]] = []
+        for alias in node.names:
+            name = f"{node.module}.{alias.name}"
+            new = moved(name)
+            if name in FUNCTIONS and FUNCTIONS[name].name != name:
+                new = "" if name in self.kept else FUNCTIONS[name].name
+            as_name = alias.asname or alias.name
+            if self._left_over(as_name, name):
+                changes.append((name, "its import is not needed any more"))
+                continue
+            if "(" in new or new.startswith("-") or new[:1].isdigit():
+                new = ""
+            module, _, attribute = (new or name).rpartition(".")
+            lines.setdefault(module, []).append(attribute if attribute == as_name else f"{attribute} as {as_name}")
+            if new:
+                changes.append((name, new))
+            elif _about(name):
+                self.leave(node, name)
+        if not changes:
+            return
+        if not self.whole(node):
+            for name, new in changes:
+                self.found(node, name, f"write {new}", False)
+            return
+        indent = "\n" + " " * node.col_offset
+        text = indent.join(f"from {module} import {', '.join(names)}" for module, names in lines.items())
+        start, end = self.span(node)
+        if not text and self.parents[node] is self.tree:
+            start, end = self.starts[node.lineno - 1], self.starts[node.end_lineno or node.lineno]
+        self.edits.append(Edit(start, end, text or ("" if self.parents[node] is self.tree else "pass")))
+        for name, new in changes:
+            self.found(node, name, new, True)
+
+    def _left_over(self, as_name: str, full: str) -> bool:
+        """Whether everything that used an imported name has been replaced."""
+        uses = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Name) and node.id == as_name and self.meaning(node) == full
+        ]
+        return bool(uses) and self.gone.issuperset(uses)
+
+    def _call(self, node: ast.Call) -> None:
+        name, arguments = self.full(node.func), node.args
+        if name in PARTIAL and arguments and self.full(arguments[0]) in FUNCTIONS:
+            name, arguments = self.full(arguments[0]), arguments[1:]
+        if self.guarded(node):
+            return
+        if name.startswith("jax.ops.index_"):
+            self._index_update(node, name)
+        if name in ("jax.experimental.enable_x64", "jax.experimental.disable_x64"):
+            self._enable_x64(node, name)
+        for keyword in node.keywords:
+            if _about(f"{name}({keyword.arg}=)"):
+                self.leave(node, f"{name}({keyword.arg}=)")
+        function = FUNCTIONS.get(name)
+        if function is None or name in self.kept:
+            return
+        for position, argument in enumerate(node.args[1:] if function.positional and node.args is arguments else ()):
+            start = self.span(argument)[0]
+            self.edits.append(Edit(start, start, f"{function.positional[position]}="))
+        for keyword in node.keywords:
+            if keyword.arg in function.renamed:
+                start = self.at(keyword.lineno, keyword.col_offset)
+                new = function.renamed[keyword.arg]
+                self.edits.append(Edit(start, start + len(keyword.arg), new))
+                self.found(node, f"{name}({keyword.arg}=)", f"{new}=", True)
+
+    def _kept_functions(self) -> dict[str, str]:
+        """The functions with other arguments now that this file uses in a way that cannot be rewritten, and why."""
+        kept: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            name = self.full(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+            function = FUNCTIONS.get(name)
+            if function is None or function.name == name or not isinstance(getattr(node, "ctx", None), ast.Load):
+                continue
+            call = self.parents[node]
+            if not isinstance(call, ast.Call):
+                kept[name] = "it is used without a call"
+                continue
+            partial = call.func is not node
+            if partial and not (self.full(call.func) in PARTIAL and call.args and call.args[0] is node):
+                kept[name] = "it is passed on"
+            elif any(isinstance(argument, ast.Starred) for argument in call.args) or None in [
+                k.arg for k in call.keywords
+            ]:
+                kept[name] = "its arguments are unpacked"
+            elif len(call.args) > 1 and (
+                partial or "?" in function.positional or len(call.args) > 1 + len(function.positional)
+            ):
+                kept[name] = "its arguments are positional"
+            elif used := [k.arg for k in call.keywords if k.arg in function.gone]:
+                kept[name] = f"{used[0]}= has no replacement"
+        return kept
+
+    def _index_update(self, node: ast.Call, name: str) -> None:
+        method = UPDATES.get(name.rpartition("_")[2])
+        spans = [self.span(argument) for argument in node.args[:3]]
+        ends = [self.span(node.func)[1], *(end for _, end in spans)]
+        gaps = [self.source[end:start].decode().strip() for end, (start, _) in zip(ends, spans)]
+        plain = len(spans) == 3 and len(node.args) == 3 and not any(isinstance(a, ast.Starred) for a in node.args)
+        if not method or not plain or gaps != ["(", ",", ","] or "#" in "".join(gaps):
+            self.leave(node, name)
+            return
+        array, index, _ = node.args
+        simple = isinstance(array, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+        inner = spans[1]
+        if isinstance(index, ast.Subscript) and self.full(index.value) == "jax.ops.index":
+            start, end = self.span(index)
+            opened = self.source.index(b"[", self.span(index.value)[1], end)
+            inner = opened + 1, end - 1
+            self._goes(index.value)
+        start = self.span(node)[0]
+        self._goes(node)
+        self.edits += [
+            Edit(start, spans[0][0], "" if simple else "("),
+            Edit(spans[0][1], inner[0], ("" if simple else ")") + ".at["),
+            Edit(inner[1], spans[2][0], f"].{method}("),
+        ]
+        self.found(node, name, f".at[…].{method}(…)", True)
+
+    def _enable_x64(self, node: ast.Call, name: str) -> None:
+        if node.args or node.keywords or not isinstance(node.func, (ast.Name, ast.Attribute)):
+            return
+        self.replace(node, name, f"{self.spelled('jax.enable_x64')}({name.endswith('enable_x64')})")
+
+    # --- the text ---
+
+    def at(self, line: int | None, column: int | None) -> int:
+        assert line is not None and column is not None
+        return self.starts[line - 1] + column
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends."""
+        place = [getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")]
+        return self.at(*place[:2]), self.at(*place[2:])
+
+    def whole(self, node: ast.AST) -> bool:
+        """Whether a statement has its lines to itself, without a comment inside."""
+        start, end = self.span(node)
+        before = self.source[self.source.rfind(b"\n", 0, start) + 1 : start]
+        after = self.source[end:].split(b"\n", 1)[0].strip()
+        return not before.strip() and (not after or after.startswith(b"#")) and b"#" not in self.source[start:end]
+
+    def replace(self, node: ast.AST, name: str, text: str, message: str = "") -> None:
+        """Write a text in the place of a node."""
+        self._goes(node)
+        self.edits.append(Edit(*self.span(node), text))
+        self.found(node, name, message or text, True)
+
+    def _goes(self, node: ast.AST) -> None:
+        """Note that the name which an expression begins with goes."""
+        while isinstance(node, (ast.Attribute, ast.Call)):
+            node = node.value if isinstance(node, ast.Attribute) else node.func
+        self.gone.add(node)
+
+    def leave(self, node: ast.AST, name: str) -> None:
+        """Mark a name that the reader has to replace."""
+        self.found(node, name, self.kept.get(name) or _about(name), False)
+
+    def found(self, node: ast.AST, name: str, message: str, done: bool) -> None:
+        """Note what was found, and above which statement to say so."""
+        line = self.source.count(b"\n", 0, self.span(node)[0]) + 1
+        self.findings.append(Finding(line, name, message, done))
+        here: ast.AST | None = node
+        while here is not None and not done:
+            if isinstance(here, ast.stmt):
+                start = self.span(here)[0]
+                decorators = getattr(here, "decorator_list", [])
+                start = min([start, *(self.starts[decorator.lineno - 1] for decorator in decorators)])
+                begin = self.source.rfind(b"\n", 0, start) + 1
+                if not self.source[begin:start].strip():
+                    self.notes.append((begin, f"{MARK}{name}: {message}"))
+                    return
+            here = self.parents.get(here)
+
+    def applied(self, marks: bool) -> str:
+        """The source with the edits, the imports that they need, and the comments."""
+        text = self.source
+        edits = list(dict.fromkeys(self.edits))
+        edits += [Edit(start, start, line) for start, line in self._imports()]
+        edits += [Edit(start, start, line) for start, line in self._comments() if marks]
+        end = len(text) + 1
+        for edit in sorted(edits, key=lambda edit: (edit.start, edit.end), reverse=True):
+            if edit.end > end:
+                raise AssertionError(f"two changes meet: {edit}")
+            text = text[: edit.start] + edit.text.encode() + text[edit.end :]
+            end = edit.start
+        return text.decode()
+
+    def _comments(self) -> Iterator[tuple[int, str]]:
+        for begin, note in dict.fromkeys(self.notes):
+            line = self.source[begin:].split(b"\n", 1)[0]
+            indent = line[: len(line) - len(line.lstrip())].decode()
+            if note.encode() not in self.source:  # of an earlier run
+                yield begin, f"{indent}{note}\n"
+
+    def _imports(self) -> Iterator[tuple[int, str]]:
+        """Imports above the first one of the file that is not from `__future__`."""
+        there = {
+            alias.name
+            for node in self.tree.body
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if not alias.asname
+        }
+        missing = sorted(self.needed - there)
+        first = next(
+            (
+                node
+                for node in self.tree.body
+                if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__")
+            ),
+            None,
+        )
+        if missing and first is not None:
+            yield self.starts[first.lineno - 1], "".join(f"import {module}\n" for module in missing)
+
+
+_SAME = Function("")
+
+
+def moved(name: str) -> str:
+    """What is written for a name today, or for one in a module that has moved; empty if nothing is known."""
+    head, rest = name, ""
+    while head:
+        if head in MOVES and (
+            not rest or head in ("jax.experimental.stax", "jax.experimental.optimizers", "jax.linear_util")
+        ):
+            return MOVES[head] + rest
+        head, _, tail = head.rpartition(".")
+        rest = f".{tail}{rest}"
+    return ""
+
+
+def _about(name: str) -> str:
+    """What is known of an old name, in a sentence; empty if it is not old."""
+    module = next((module for module in MODULES if name == module or name.startswith(f"{module}.")), "")
+    entry = KNOWN.get(name) or KNOWN.get(module) or {}
+    if not entry and not module:
+        return ""
+    gone = entry.get("removed") and f"gone since {entry['removed']}" or entry.get("state") or f"{module} is gone"
+    new = f"; write {entry['new']}" if entry.get("new") and "\n" not in entry["new"] and name in KNOWN else ""
+    return f"{gone}{new}; see {PAGE}#{entry.get('anchor', '')}".rstrip("#")
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    caught = ast.dump(handler.type) if handler.type else "ImportError"
+    return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "AttributeError"))
+
+
+def files(paths: list[Path]) -> Iterator[Path]:
+    """The Python files among the paths, and those in the folders."""
+    for path in paths:
+        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a Python file, or a folder of them")
+    parser.add_argument("--write", action="store_true", help="change the files, and comment what is left to do")
+    given = parser.parse_args(arguments)
+    left = unread = replaced = 0
+    for file in files(given.paths):
+        try:
+            source = file.read_bytes().decode()
+            upgraded = upgrade(source)
+        except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
+            print(f"{file}: cannot be read as Python: {error}", file=sys.stderr)
+            unread += 1
+            continue
+        for finding in upgraded.findings:
+            arrow = "->" if finding.done else "is left to you:"
+            print(f"{file}:{finding.line}: {finding.name} {arrow} {finding.message}")
+        replaced += sum(finding.done for finding in upgraded.findings)
+        left += sum(not finding.done for finding in upgraded.findings)
+        if given.write and upgraded.text != source:
+            file.write_bytes(upgraded.text.encode())
+        elif upgraded.text != source:
+            old, new = (text.splitlines(keepends=True) for text in (source, upgraded.text))
+            sys.stdout.writelines(difflib.unified_diff(old, new, str(file), f"{file} for {RELEASE}"))
+    print(f"{replaced} {'replaced' if given.write else 'can be replaced'}, {left} left to you, for {RELEASE}")
+    return 2 if unread else 1 if left or (replaced and not given.write) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

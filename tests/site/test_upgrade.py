@@ -1,0 +1,201 @@
+"""The script that upgrades old code: what it replaces runs, what it leaves is marked, and nothing else is touched."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import upgrade_jax
+from ladder import Idiom, Record, idioms, number
+
+from course import jax_now
+from tests.conftest import HANG
+
+NEWEST = Record().columns[max(Record().columns, key=number)].old
+BEFORE = "import jax\nimport jax.numpy as jnp\nimport numpy as np\n"
+# Old calls that no name gives away: the values of arguments, or the types of objects, decide.
+BY_VALUE = {
+    "jax.checkpoint(concrete=True)", "jax.grad(f)(3)", "jax.tree.leaves(d.values())", "jax.config.jax_array",
+    "jax.config.enable_omnistaging", "arr.device()", "arr.tile(n)", "struct.shape = (3,)",
+    "jnp.linalg.solve(a[n, m, m], b[n, m])", "jnp.array(None)", "jnp.array(x, dtype, True)", "jnp.hstack([[1, 2], [3]])",
+    "jnp.sum([1, 2])", "jnp.cross(a[2], b[2])", "jax.random.normal(split(key, n))", "np.asarray(jax.random.key(0))",
+    "with mesh:", "jax.make_mesh(axis_shapes=)", "PartitionSpec == tuple", "compiler_ir(dialect='mhlo')",
+    "cost_analysis()[0]", "jax.jit(fun=f)",
+}  # fmt: skip
+CASES = {
+    "a name": ("x = jax.tree_map(f, y)", "x = jax.tree.map(f, y)"),
+    "an alias": ("import jax.numpy as n\nn.trapz(x)", "import jax.numpy as n\nn.trapezoid(x)"),
+    "an import": ("from jax import tree_map, jit", "from jax.tree import map as tree_map\nfrom jax import jit"),
+    "a module": (
+        "from jax.experimental import stax\nstax.Dense(3)",
+        "from jax.example_libraries import stax\nstax.Dense(3)",
+    ),
+    "an import that goes": (
+        "from jax.ops import index, index_add\nindex_add(x, index[1:, 0], 2.0)",
+        "x.at[1:, 0].add(2.0)",
+    ),
+    "an expression": (
+        "jax.ops.index_update(x + 1, 0, y, unique_indices=True)",
+        "(x + 1).at[0].set(y, unique_indices=True)",
+    ),
+    "one in another": (
+        "jax.ops.index_add(jnp.product(x), 0, jax.tree_leaves(y))",
+        "jnp.prod(x).at[0].add(jax.tree.leaves(y))",
+    ),
+    "a sign": ("x == jnp.NINF", "x == (-jnp.inf)"),
+    "a keyword": ("jnp.clip(x, a_min=0, a_max=a_max)", "jnp.clip(x, min=0, max=a_max)"),
+    "positions": (
+        "from jax.experimental.shard_map import shard_map\nshard_map(f, m, P(), out_specs=P(), check_rep=False)",
+        "from jax import shard_map\nshard_map(f, mesh=m, in_specs=P(), out_specs=P(), check_vma=False)",
+    ),
+    "a partial": (
+        "import functools\nfrom jax.experimental.shard_map import shard_map as s\n@functools.partial(s, mesh=m, check_rep=True)\ndef f(): 1",
+        "import functools\nfrom jax import shard_map as s\n@functools.partial(s, mesh=m, check_vma=True)\ndef f(): 1",
+    ),
+    "a call with": ("with jax.experimental.enable_x64():\n    1", "with jax.enable_x64(True):\n    1"),
+    "a method": ("x.block_host_until_ready()", "x.block_until_ready()"),
+    "a module to import": (
+        "from jax.lib import xla_bridge\nxla_bridge.get_backend()",
+        "jax.extend.backend.get_backend()",
+    ),
+    "letters": ('"é"; jnp.product(x)', '"é"; jnp.prod(x)'),
+}
+UNTOUCHED = {
+    "an argument": "def f(jnp):\n    return jnp.trapz",
+    "another import": "try:\n    from jax import tree_map\nexcept ImportError:\n    from jax.tree_util import tree_map",
+    "a condition": "if jax.__version_info__ < (0, 6):\n    x = jax.tree_map(f, y)",
+    "hasattr": "m = jax.tree_map if hasattr(jax, 'tree_map') else jax.tree.map",
+    "NumPy": "np.trapz(x), np.clip(x, a_min=0, a_max=1)",
+    "a text": "x = 'jax.tree_map'  # jax.tree_map",
+    "a relative import": "from .jax import tree_map",
+    "a comprehension": "[jax.tree_map for jax in y]",
+}
+
+
+@pytest.fixture(autouse=True)
+def knowing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the published script does, the module knows what the idioms say."""
+    monkeypatch.setattr(upgrade_jax, "KNOWN", jax_now.known())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_mechanical_is_replaced(case: str) -> None:
+    old, new = CASES[case]
+    upgraded = upgrade_jax.upgrade(f"import jax\nimport jax.numpy as jnp\n{old}\n")
+    added = "import jax.extend.backend\n" if case == "a module to import" else ""
+    assert upgraded.text == f"{added}import jax\nimport jax.numpy as jnp\n{new}\n"
+    assert upgraded.findings and all(finding.done for finding in upgraded.findings)
+    assert upgrade_jax.upgrade(upgraded.text) == upgrade_jax.Upgraded(upgraded.text)
+
+
+@pytest.mark.parametrize("case", UNTOUCHED)
+def test_what_only_looks_old_is_left_alone(case: str) -> None:
+    source = f"{BEFORE}{UNTOUCHED[case]}\n"
+    assert upgrade_jax.upgrade(source) == upgrade_jax.Upgraded(source)
+
+
+@pytest.mark.parametrize(
+    ("old", "why"),
+    [
+        ("f = jax.xla_computation(g)", "gone since 0.4.34"),
+        (
+            "from jax.experimental.pjit import pjit\npjit(f, in_axis_resources=None)",
+            "in_axis_resources= has no replacement",
+        ),
+        ("from jax.experimental.shard_map import shard_map\nmap(shard_map, x)", "it is passed on"),
+        ("from jax.experimental.shard_map import shard_map\nshard_map(*x)", "its arguments are unpacked"),
+        ("from jax.experimental.maps import thread_resources\nthread_resources.env", "gone"),
+        ("jax.ops.index_update(*x)", "gone since 0.3.2"),
+        ("if True: from jax import tree_map", "write jax.tree.map"),
+        ("y = x.device_buffer", "write x.addressable_data(0)"),
+    ],
+)
+def test_what_is_left_is_marked_above_its_statement_once(old: str, why: str) -> None:
+    source = f"import jax\ndef f():\n{textwrap.indent(old, '    ')}\n"
+    upgraded = upgrade_jax.upgrade(source)
+    left = [finding for finding in upgraded.findings if not finding.done]
+    assert left and any(why in finding.message for finding in left)
+    marked = [line.strip() for line in upgraded.text.splitlines() if upgrade_jax.MARK in line]
+    assert any(why in line for line in marked) and all(line.startswith(upgrade_jax.MARK) for line in marked)
+    assert upgrade_jax.upgrade(upgraded.text).text == upgraded.text
+    assert upgrade_jax.upgrade(source, marks=False).text == source
+
+
+OLD = [idiom for idiom in idioms() if NEWEST[idiom.name].end != "runs" and idiom.name not in BY_VALUE]
+
+
+@pytest.mark.parametrize("idiom", OLD, ids=[idiom.name for idiom in OLD])
+def test_every_old_name_is_found(idiom: Idiom) -> None:
+    assert upgrade_jax.upgrade(BEFORE + idiom.old).findings
+
+
+RUN = """
+import json, sys, traceback
+sys.modules["no_such_module"] = None
+for name, code in json.load(sys.stdin):
+    try:
+        exec(code, {"__name__": "__main__"})
+    except Exception:
+        sys.exit(f"{name}\\n{code}\\n{traceback.format_exc()}")
+"""
+
+
+def run(programs: list[tuple[str, str]]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps(programs),
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_idioms_run_when_all_of_them_is_replaced() -> None:
+    upgraded = [(idiom.name, upgrade_jax.upgrade(BEFORE + idiom.old)) for idiom in OLD]
+    whole = [(name, made.text) for name, made in upgraded if all(finding.done for finding in made.findings)]
+    assert len(whole) > 0.4 * len(OLD)
+    run(whole)
+
+
+def test_what_is_written_exists() -> None:
+    modules = "".join(f"import {module}\n" for module in upgrade_jax.APART)
+    names = {*upgrade_jax.MOVES.values(), *(function.name for function in upgrade_jax.FUNCTIONS.values())}
+    run(
+        [
+            (name, f"import functools\nimport jax\n{modules if name.startswith(upgrade_jax.APART) else ''}{name}")
+            for name in names
+        ]
+    )
+
+
+def test_the_published_script_needs_nothing_else(tmp_path: Path) -> None:
+    script, old = tmp_path / "upgrade_jax.py", tmp_path / "old.py"
+    script.write_text(jax_now.upgrade_script("https://jax.example/"))
+    source = "import jax\nx = jax.tree_leaves([1])\nf = jax.xla_computation(abs)\n"
+    old.write_text(source)
+
+    def command(*options: str) -> tuple[int, str]:
+        arguments = [sys.executable, "-I", "-S", str(script), *options]
+        done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    status, said = command("old.py")
+    assert status == 1 and old.read_text() == source
+    assert "old.py:2: jax.tree_leaves -> jax.tree.leaves\n" in said and "+x = jax.tree.leaves([1])\n" in said
+    assert "https://jax.example/lookup/then-and-now/#old-jax.xla_computation" in said
+    assert "1 can be replaced, 1 left to you, for jax 0." in said
+    assert command("--write", "old.py")[0] == 1
+    assert old.read_text().startswith(
+        "import jax\nx = jax.tree.leaves([1])\n# upgrade_jax: jax.xla_computation: gone since"
+    )
+    old.write_text("import jax\nx = jax.tree_leaves([1])\n")
+    assert command("--write", ".")[0] == 0  # the script itself is not read: it holds no old name but in texts
+    (tmp_path / "wrong.py").write_text("x = = 1\n")
+    status, said = command("wrong.py")
+    assert status == 2 and "wrong.py: cannot be read as Python: invalid syntax" in said
