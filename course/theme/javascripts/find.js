@@ -11,9 +11,42 @@ const TERMS = 30; // of a long query, the rarest
 const COMMON = new Set("a an the is are do does did i my me we you your to of it its this that be am was so by".split(" "));
 const surface = new Map(); // a term of the index, as it was first written
 
+// Words that people use for one another. The first of each line stands for all.
+const SAME = new Map(
+  `slow slower slowly
+  fast faster quick quicker quickly
+  large larger big bigger huge
+  largest biggest highest
+  small smaller tiny
+  several many multiple
+  same identical equal
+  every each
+  again anew repeatedly
+  gpu card
+  machine computer
+  image picture photo
+  parameter weight
+  model network net
+  number value
+  save store
+  run execute
+  start begin
+  change vary
+  choose pick select
+  display print
+  raise throw
+  hang freeze stuck wait
+  error exception
+  warning complaint`.split("\n").flatMap((line) => {
+    const [one, ...others] = line.trim().split(" ").map((word) => stemmer(word));
+    return others.map((other) => [other, one]);
+  }),
+);
+
 const term = (word) => {
   const lower = word.toLowerCase();
-  const found = /^[a-z]{4,}$/.test(lower) ? stemmer(lower) : lower;
+  const stem = /^[a-z]{4,}$/.test(lower) ? stemmer(lower) : lower;
+  const found = SAME.get(stem) ?? stem;
   if (!surface.has(found)) surface.set(found, lower);
   return found;
 };
@@ -42,10 +75,7 @@ const LAY = [
   [/\bdouble precision\b/gi, "float64"],
   [/\bhalf precision\b/gi, "bfloat16"],
   [/\b(ages|forever)\b/gi, "long slow"],
-  [/\b(biggest|highest)\b/gi, "largest"],
   [/\bram\b/gi, "memory"],
-  [/\bcomputers\b/gi, "machines"],
-  [/\bpictures?\b/gi, "image"],
   [/\bslopes?\b/gi, "derivative"],
 ];
 const plainly = (query) => LAY.reduce((text, [lay, word]) => text.replace(lay, word), query);
