@@ -38,11 +38,15 @@ def on_post_build(config: MkDocsConfig) -> None:
     for folder in ("stylesheets", "javascripts", "assets/livepages"):
         found = [file for file in site.joinpath(folder).rglob("*.*") if file.suffix in COMMENT]
         for file in (file for file in found if "vendor" not in file.parts):  # which say whose they are
-            text = COMMENT[file.suffix].sub("", file.read_text(encoding="utf-8"))
-            file.write_text(re.sub(r"(?m)^[ \t]+", "", text), encoding="utf-8")
+            file.write_text(bare(file.read_text(encoding="utf-8"), file.suffix), encoding="utf-8")
     if config.theme.name == "material":  # the style sheets of other themes are left alone
         for file in site.glob("assets/stylesheets/main.*.min.css"):
             file.write_text(slimmed(file.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def bare(text: str, suffix: str) -> str:
+    """A style sheet (`.css`) or a script (`.js`) of ours without comments and indents."""
+    return re.sub(r"(?m)^[ \t]+", "", COMMENT[suffix].sub("", text))
 
 
 def slimmed(style: str) -> str:
