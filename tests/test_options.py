@@ -39,7 +39,7 @@ def test_an_option_belongs_to_the_key_if_it_changes_what_running_gives(name: str
     others = {"exec": ' reason="a"', "match": ' raises="KeyError"'}.get(name, "")
     given = f'{name}="{TABLE[name].example}"'
     assert getattr(parse_options(f"python {given}{others}"), name) != getattr(Options, name)
-    plain, changed = (site.page("a = 1", f"{options}\nb = 1".lstrip()) for options in (others, f"{given}{others}"))
+    plain, changed = (site.page("lr = 1", f"{options}\nb = lr".lstrip()) for options in (others, f"{given}{others}"))
     runs = TABLE[name].affects in (Affects.PROGRAM, Affects.RUN)
     assert (plain.blocks[1].key != changed.blocks[1].key) == runs
 

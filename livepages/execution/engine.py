@@ -257,7 +257,7 @@ def _dump_run(run: Run) -> dict[str, Any]:
 def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
     """Return the run of a page that the cache has kept."""
     outcomes = [from_json(Outcome, outcome) for outcome in entry["outcomes"]]
-    if len(outcomes) != len(page.program):
+    if len(outcomes) != len(page.cases):
         raise ValueError("an outcome is missing")
     return replace(from_json(Run, entry["about"] | {"results": ()}), results=pair_results(page, outcomes))
 

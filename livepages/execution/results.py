@@ -39,7 +39,7 @@ class BlockResult:
         found = check_outcome(self.block.expected, self.outcome)
         if found is None:
             return None
-        message, detail = found
+        message, detail = self.block.said(found[0]), found[1]
         if self.outcome.line:
             return Failure(self.block.page, self.outcome.line, 0, message)
         line = self.block.page_line(self.outcome.raised.line if self.outcome.raised else None)
@@ -71,7 +71,7 @@ class BlockResult:
 class Run:
     """The results of a page's blocks, in order, and what they rest on besides the page."""
 
-    results: tuple[BlockResult, ...]  # one for each block of the page, also for those that do not run
+    results: tuple[BlockResult, ...]  # for each block of the page, also for those that do not run; then the variants
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
@@ -88,8 +88,17 @@ class Run:
 
     @property
     def program(self) -> tuple[BlockResult, ...]:
-        """The results of the blocks that the page runs."""
+        """The results of the blocks that the page runs, then of their variants."""
         return tuple(result for result in self.results if result.block.runs)
+
+    @property
+    def on_page(self) -> tuple[BlockResult, ...]:
+        """The results of the page's own blocks, in order, without variants."""
+        return tuple(result for result in self.results if result.block.variant_of is None)
+
+    def variants(self, block: Block) -> tuple[BlockResult, ...]:
+        """Return the results of a block with its other values."""
+        return tuple(result for result in self.results if result.block.variant_of == block.index)
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -117,12 +126,12 @@ def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockRes
 
     Args:
         page: the page.
-        outcomes: those of its program, in order; blocks of the program for which there is none are pending.
+        outcomes: those of its program and its variants, in order; those for which there is none are pending.
     """
     given = iter(outcomes)
     program: list[BlockResult] = []
     results = []
-    for block in page.blocks:
+    for block in (*page.blocks, *page.variants):
         if block.runs:
             result = _pair(block, next(given, Outcome(pending=True)), program)
             program.append(result)

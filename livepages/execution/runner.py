@@ -54,7 +54,7 @@ class Task:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks to run."""
-        return tuple(block for block in self.page.program if self.last is None or block.index <= self.last)
+        return tuple(block for block in self.page.cases if self.last is None or block.index <= self.last)
 
 
 def start_order(page: Page) -> tuple[bool, int]:
@@ -62,7 +62,7 @@ def start_order(page: Page) -> tuple[bool, int]:
 
     One with many blocks takes long, so it had better not be last; one that runs alone has to be.
     """
-    return page.settings.exclusive, -len(page.program)
+    return page.settings.exclusive, -len(page.cases)
 
 
 class _Messages:
@@ -260,9 +260,43 @@ class Runner:
         self._running.discard(running)
 
     def _outcome(self, project: Project, running: Running) -> Run:
-        """Run the blocks of a page; where one ends the process, those that do not rest on it in another."""
+        """Run the blocks of a page, then those that vary with each of their other values."""
         blocks = running.task.blocks
-        only = [*range(len(blocks))]
+        # One in a namespace of its own rests on nothing, so it runs with the page.
+        again = [at for at, block in enumerate(blocks) if block.variant_of is not None and not block.options.isolated]
+        self._run_program(project, running, [at for at in range(len(blocks)) if at not in again])
+        for at in again:
+            self._run_variant(project, running, at)
+        return _run_of(running, project.runtime.computer)
+
+    def _run_variant(self, project: Project, running: Running, at: int) -> None:
+        """Run a block with other values, after all that comes before it, in a process of its own.
+
+        In the process of the page it would find what the first values left behind: objects that they changed, functions
+        that they compiled. Nor can that be copied: a runtime that has computed has threads, which no fork takes along.
+        """
+        blocks, messages = running.task.blocks, running.messages
+        first = next(number for number, block in enumerate(blocks) if block.index == blocks[at].variant_of)
+        known = _outcomes(running.task, messages.all)[first] or Outcome()
+        if known.line:  # the settings of the page cannot be used
+            return
+        if known.skipped:
+            messages.all.append(BlockFinished(at, known))
+            return
+        before = [number for number in range(first) if blocks[number].namespace == blocks[at].namespace]
+        begin = len(messages.all)
+        self._process(project, running, (*before, at))
+        outcome = _outcomes(running.task, messages.all[begin:])[at] or Outcome()
+        # What came before has been told by the page's own process.
+        messages.all[begin:] = [message for message in messages.all[begin:] if getattr(message, "block", at) == at]
+        if outcome.stopped_by is not None:
+            where = f"the block on line {blocks[outcome.stopped_by].line}"
+            fault = f"{where}, which comes before it, failed when it ran again for these values"
+            messages.all.append(BlockFinished(at, Outcome(fault=fault)))
+
+    def _run_program(self, project: Project, running: Running, only: list[int]) -> None:
+        """Run some blocks of a page; where one ends the process, those that do not rest on it in another."""
+        blocks = running.task.blocks
         while only:
             ended = self._process(project, running, tuple(only))
             if ended is None:
@@ -271,7 +305,6 @@ class Runner:
             rest = [at for at in only if at > ended and blocks[at].namespace != blocks[ended].namespace]
             shared = {blocks[at].namespace for at in rest if not blocks[at].options.isolated}
             only = [at for at in range(ended) if blocks[at].namespace in shared] + rest
-        return _run_of(running, project.runtime.computer)
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
         """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
@@ -318,7 +351,7 @@ def _run_in_child(server: Server, project: Project, running: Running, only: tupl
         try:
             status, fault = _watch(process, folder, _limits(project, running.task.page), running)
         except ServerLostError:
-            running.messages.read(len(running.task.page.program))
+            running.messages.read(len(running.task.page.cases))
             raise
         finally:
             process.kill()
@@ -374,7 +407,7 @@ def _lock(project: Project, name: str, instead: str) -> int:
 def _limits(project: Project, page: Page) -> list[float]:
     """Seconds each block of the page may take."""
     default = page.settings.timeout or project.timeout
-    return [block.options.timeout or default for block in page.program]
+    return [block.options.timeout or default for block in page.cases]
 
 
 def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice: int) -> Job:
@@ -439,7 +472,7 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
     """
     behind = not running.urgent
     begun, clock, outputs = -1, LoadAdjustedTimer(), folder / OUTPUTS
-    blocks = len(running.task.page.program)
+    blocks = len(running.task.page.cases)
     while True:
         status = process.wait(0.05)
         if running.stopped.is_set():
@@ -469,7 +502,7 @@ def _size(file: Path) -> int:
 def _collect(running: Running, folder: Path, status: int | None, fault: str) -> int | None:
     """Take what the page's process said. If it ended early, say so of the block that ran; the place of that block."""
     task, messages = running.task, running.messages
-    messages.read(len(task.page.program))
+    messages.read(len(task.page.cases))
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
     number = messages.under_way
     if crash and number < 0:

@@ -57,7 +57,7 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
                 found.append(Prose(text, fold[1]))
 
     at = 0
-    for result in run.results:
+    for result in run.on_page:
         fence = result.block.fence
         add_prose(at, fence.start)
         opening = lines[fence.start]

@@ -124,12 +124,13 @@ def _about(result: BlockResult, place: str) -> dict[str, Any]:
     """Return what a reader's kernel has to know of a block: without what is empty."""
     block, outcome = result.block, result.outcome
     options = block.options
+    given = options.given(Affects.PROGRAM, Affects.RUN, Affects.CHECK)
     about = {
         "key": short_key(block),
         "start": block.start,
         "block": "" if options.source == "none" else place,
         "unknown": outcome.pending or bool(outcome.skipped),
-        **options.given(Affects.PROGRAM, Affects.RUN, Affects.CHECK),
+        **{name: value for name, value in given.items() if name != "vary"},  # the code says so
     }
     return {name: value for name, value in about.items() if value}
 

@@ -373,7 +373,7 @@ def _say(text: str) -> None:
 def _print_run(run: Run) -> None:
     for result in run.program:
         outcome = result.outcome
-        print(f"--- {result.block.page}:{result.block.line}  {_cost(result)}")
+        print(f"--- {result.block.page}:{result.block.where}  {_cost(result)}")
         for stream, text in outcome.output:
             print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
         for bundle in outcome.displays:

@@ -5,7 +5,7 @@ A text that `show` knows nothing of, and its blocks, are left to markdown-exec.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,9 +14,9 @@ import markdown_exec
 from markdown import Markdown
 from markupsafe import Markup
 
-from livepages.execution import BlockResult, Failure, Outcome
-from livepages.rendering import failures_shown, figures_shown, not_shown
-from livepages.source import EXECUTED, own_options
+from livepages.execution import BlockResult, Failure, Outcome, Run
+from livepages.rendering import explorable, failures_shown, figures_shown, not_shown
+from livepages.source import EXECUTED, Block, own_options
 
 Formatter = Callable[..., str]
 
@@ -24,8 +24,8 @@ Formatter = Callable[..., str]
 class ExecutedBlocks:
     """The results of a page that is being converted, in the order in which its fences ask for them."""
 
-    def __init__(self, page: str, results: Iterable[BlockResult]) -> None:
-        self._page, self._left = page, deque(results)
+    def __init__(self, page: str, run: Run) -> None:
+        self._page, self._run, self._left = page, run, deque(run.on_page)
         self._inside = False
         self.failures: list[Failure] = []  # to be told besides those of the run
 
@@ -56,22 +56,15 @@ class ExecutedBlocks:
         finally:
             self._inside = False
 
-    @staticmethod
-    def _shown(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
-        block, outcome = result.block, result.outcome
+    def _shown(self, result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
+        block, variants = result.block, self._run.variants(result.block)
         ours = own_options(options)
         options = {**options, "extra": {name: text for name, text in options["extra"].items() if name not in ours}}
-        source = "\n".join(block.fence.content)
-        if block.fence.language == "pycon":
-            source = "\n".join(line for line in block.fence.content if line.startswith((">>> ", "... ")))
-        shown = markdown_exec.base_format(
-            language="pycon" if block.fence.language == "pycon" else "python",
-            run=lambda *_, **__: _text(outcome, options),
-            code=source,
-            md=md,
-            **options,
-        )
-        return Markup(shown + figures_shown(result)) if outcome.figures else shown  # noqa: S704
+        if not variants:
+            return _laid_out(block, _text(result.outcome, options), md, options) + _figures(result)
+        bare = {**options, "source": ""}
+        values = [_value(one, md, bare) for one in (result, *variants)]
+        return _laid_out(block, explorable(block, values), md, {**options, "html": True})
 
     def _failed(self, line: int, message: str) -> str:
         self.failures.append(Failure(self._page, line, line, message))
@@ -83,6 +76,27 @@ class ExecutedBlocks:
             self._failed(result.block.line, "the Markdown around it keeps this block from being shown")
         self._left.clear()
         return self.failures
+
+
+def _laid_out(block: Block, output: str, md: Markdown, options: dict[str, Any]) -> Markup:
+    """Return the HTML that markdown-exec makes of a block and of what it printed."""
+    code, language = block.code, "python"
+    if block.fence.language == "pycon":
+        code, language = "\n".join(line for line in block.fence.content if line.startswith((">>> ", "... "))), "pycon"
+    return markdown_exec.base_format(language=language, run=lambda *_, **__: output, code=code, md=md, **options)
+
+
+def _figures(result: BlockResult) -> Markup:
+    return Markup(figures_shown(result))  # noqa: S704
+
+
+def _value(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
+    """Return what a block gave with some of its values, as HTML."""
+    if result.failure:
+        return failures_shown([result.failure])
+    if result.outcome.pending or result.outcome.skipped:
+        return not_shown(result)
+    return _laid_out(result.block, _text(result.outcome, options), md, options) + _figures(result)
 
 
 def _text(outcome: Outcome, options: dict[str, Any]) -> str:

@@ -170,7 +170,7 @@ class _Show(Preprocessor):
             self.report(failed)
             return [self.md.htmlStash.store(rendering.failures_shown(failed))]
         self.report(run.failures)
-        self.blocks = ExecutedBlocks(page.name, run.results)
+        self.blocks = ExecutedBlocks(page.name, run)
         show(self.md, self.blocks)
         return lines
 
@@ -255,7 +255,8 @@ def _excerpt(build: Build, text: str) -> tuple[Page, Run, Callable[[Block], Sequ
             run = build.run_of(page)
             end = next(number for number, line in enumerate(page.text) if line.strip()) + text.count("\n") + 1
             results = tuple(result for result in run.results if result.block.fence.end <= end)
-            part = replace(page, text=page.text[:end], blocks=tuple(result.block for result in results))
+            blocks = tuple(result.block for result in results if result.block.variant_of is None)
+            part = replace(page, text=page.text[:end], blocks=blocks)
             return part, replace(run, results=results), build.seen(page)
     return None
 

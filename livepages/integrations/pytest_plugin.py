@@ -159,10 +159,10 @@ class PageFile(MarkdownFile):
         assert project is not None
         try:
             page = read_page(project.own(self.path), project)
-            on_line: Counter[int] = Counter()  # an include may hold several blocks
-            for block in page.program:
-                on_line[block.line] += 1
-                yield BlockItem.of(self, project, page, block, on_line[block.line])
+            on_line: Counter[str] = Counter()  # an include may hold several blocks
+            for block in page.cases:
+                on_line[block.where] += 1
+                yield BlockItem.of(self, project, page, block, on_line[block.where])
         except PageError as error:
             for fault in error.faults:
                 yield UnreadableItem.of(self, fault)
@@ -205,7 +205,7 @@ class BlockItem(TestBlock):
     def of(cls, parent: PageFile, project: Project, page: Page, block: Block, on_line: int) -> "BlockItem":
         """The item of a block of the program, block `on_line` of those on its line, with the marks above it."""
         which = f", block {on_line}" if on_line > 1 else ""
-        item: BlockItem = cls.from_parent(parent, name=f"line {block.line}{which}", obj=block)
+        item: BlockItem = cls.from_parent(parent, name=f"line {block.where}{which}", obj=block)
         item.project, item.page, item.block = project, page, block
         item.fault = None
         for mark in block.marks:
@@ -229,7 +229,7 @@ class BlockItem(TestBlock):
         if result.stopped_by and not self._is_asked(result.stopped_by.block):
             # Nothing else would tell of the failure.
             failed = result.stopped_by.failure
-            raise BlockError(str(Failure(block.page, block.line, block.line, f"not run: {failed}")))
+            raise BlockError(str(Failure(block.page, block.line, block.line, block.said(f"not run: {failed}"))))
         if skipped := result.outcome.skipped:
             pytest.skip(f"not run: {skipped}" if result.stopped_by else skipped)
         seen, runtime = runs.records.seen(self.page)(block), self.project.runtime
@@ -260,7 +260,7 @@ class BlockItem(TestBlock):
         return (
             self.path,
             self.block.line - 1,
-            f"{self.page.name}:{self.block.line}",
+            f"{self.page.name}:{self.block.where}",
         )
 
 

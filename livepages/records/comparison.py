@@ -49,7 +49,7 @@ class Comparison:
         for cause, found in self.causes.items():
             lines += ["", f"{cause}: {count(len(found), 'block')}"]
             for (page, block), difference in found:
-                lines.append(f"  {page.name}:{block.line}{difference.size}")
+                lines.append(f"  {page.name}:{block.where}{difference.size}")
                 lines += ["    " + line for line in difference.diff.splitlines()]
         return "\n".join(lines)
 
@@ -71,7 +71,7 @@ def _hunk(place: PageBlock, difference: Difference) -> str:
     page, block = place
     lines = difference.diff.splitlines()
     more = [f" and {count(len(lines) - MOST, 'more line')}"] if len(lines) > MOST else []
-    return "\n".join([f"@@ {page.name}:{block.line}: {difference.cause}{difference.size} @@", *lines[:MOST], *more])
+    return "\n".join([f"@@ {page.name}:{block.where}: {difference.cause}{difference.size} @@", *lines[:MOST], *more])
 
 
 def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, Records]) -> Comparison:
@@ -80,7 +80,7 @@ def compare(pages: Sequence[Page], old: tuple[Host, Records], new: tuple[Host, R
     records = new[1]
     for page in pages:
         known = [(host, records.seen(page)) for host, records in (old, new)]
-        for block in page.program:
+        for block in page.cases:
             before, after = (next((one for one in seen(block) if one.host == host), None) for host, seen in known)
             ran = [seen for seen in (before, after) if seen and seen.entry.outcome != NOT_RUN]
             apart += len(ran) == 1

@@ -161,7 +161,7 @@ class Records:
 
     def valid_for(self, page: Page) -> list[PageRecord]:
         """`of`, without those of other content of the project's files, and without the entries of other code."""
-        keys = {_short(block.key) for block in page.program}
+        keys = {_short(block.key) for block in page.cases}
         return [
             replace(record, entries={key: entry for key, entry in record.entries.items() if key in keys})
             for record in self.of(page)
@@ -183,7 +183,7 @@ class Records:
         found: dict[str, list[Block]] = {host.name: [] for host in self.hosts}
         for page in pages:
             seen = self.seen(page)
-            for block in page.program:
+            for block in page.cases:
                 hosts = {one.host.name for one in seen(block) if one.entry.outcome != FAILED}
                 for name in found:
                     found[name] += [] if name in hosts else [block]
@@ -194,7 +194,7 @@ class Records:
         found = []
         for page in pages:
             seen = self.seen(page)
-            needing = (block for block in page.program if block.options.needs or page.settings.needs)
+            needing = (block for block in page.cases if block.options.needs or page.settings.needs)
             found += [block for block in needing if not any(one.entry.good for one in seen(block))]
         return found
 

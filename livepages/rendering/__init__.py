@@ -12,6 +12,7 @@ from livepages.rendering.blocks import (
     unmarked,
 )
 from livepages.rendering.downloads import RUN, at_end, downloads, head_links, restore_downloads
+from livepages.rendering.explorables import explorable
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
 
@@ -22,6 +23,7 @@ __all__ = [
     "anchors",
     "at_end",
     "downloads",
+    "explorable",
     "failures_shown",
     "figures_shown",
     "head_links",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, counted
 from livepages.records import Entry, RecordedOutcome, Seen, differ, entry, same_kind
+from livepages.rendering.explorables import explorable
 from livepages.rendering.mime import PRE, folded, render
 from livepages.source import Block, Page
 from livepages.worker import Runtime
@@ -31,11 +32,16 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
     lines: list[str] = []
     at = 0
     found = anchors(page, run)
-    for result in run.results:
+    for result in run.on_page:
         block = result.block
         lines += page.shown[at : block.fence.start]
         notes, at = _notes(page, block)
-        context = _Context(found[block.index], runtime, run, seen(block), stash)
+        anchor = found[block.index]
+        variants = tuple(
+            (other, _Context(f"{anchor}.{number}", runtime, run, seen(other.block), stash))
+            for number, other in enumerate(run.variants(block), 1)
+        )
+        context = _Context(anchor, runtime, run, seen(block), stash, variants)
         lines += _block_lines(result, notes, context)
     return [*lines, *page.shown[at:]]
 
@@ -47,6 +53,7 @@ class _Context:
     run: Run
     seen: Sequence[RecordedOutcome]
     stash: Callable[[str], str]
+    variants: tuple["tuple[BlockResult, _Context]", ...] = ()  # the block with its other values
 
 
 def anchors(page: Page, run: Run) -> dict[int, str]:
@@ -54,13 +61,14 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
     shown there; for one of which nothing is shown, its section."""
     places: Counter[str] = Counter()
     found = {}
-    for result in run.results:
+    for result in run.on_page:
         block = result.block
         above = [section.anchor for section in page.sections if section.start < block.fence.start]
         section = above[-1] if above else "start"
         hidden = result.hidden
         places[section] += not hidden
         found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
+        found |= {variant.index: found[block.index] for variant in block.variants}
     return found
 
 
@@ -142,6 +150,28 @@ def _result(result: BlockResult, context: _Context) -> str:
         return _not_run(block, outcome.skipped, where="Not run")
     if outcome.skipped:
         return _not_run(block, outcome.skipped, _newest(context.seen))
+    content = _content(result, context)
+    if context.variants:
+        content = explorable(block, [content, *(_value(*variant) for variant in context.variants)])
+    volatile = " data-live-volatile" if options.volatile else ""
+    silent = "" if content else " live-silent"
+    small = _small_print(outcome, context)
+    return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{small}</div>'
+
+
+def _value(result: BlockResult, context: _Context) -> str:
+    """Return what a block gave with other values than its first."""
+    if result.failure:
+        return _failure(result.failure)
+    if result.outcome.pending or result.outcome.skipped:
+        return not_shown(result)
+    return _content(result, context)
+
+
+def _content(result: BlockResult, context: _Context) -> str:
+    """Return what a block gave, here and on other hosts; empty if nothing."""
+    block, outcome, shown = result.block, result.outcome, result.shown
+    options = block.options
     parts = []
     if options.html:
         parts.append(outcome.stdout)
@@ -151,12 +181,7 @@ def _result(result: BlockResult, context: _Context) -> str:
         parts.append(_raised(shown.raised))
     parts += [render(bundle, block) for bundle in shown.displays]
     parts += _figures(block, shown)
-    content = "".join(parts)
-    volatile = " data-live-volatile" if options.volatile else ""
-    silent = "" if content else " live-silent"
-    elsewhere = _other_hosts(result, context)
-    small = _small_print(outcome, context)
-    return f'<div class="live-result{silent}" {_marker(block)}{volatile}>{content}{elsewhere}{small}</div>'
+    return "".join([*parts, _other_hosts(result, context)])
 
 
 def figures_shown(result: BlockResult) -> str:

@@ -58,7 +58,7 @@ class _Status:
 
     def _host_table(self) -> list[str]:
         rows: dict[str, list[str]] = defaultdict(list)
-        total = sum(len(page.program) for page in self._pages)
+        total = sum(len(page.cases) for page in self._pages)
         differing = [None, *(other for other in self._others)]
         for host, other in zip(self._hosts, differing, strict=True):
             entries = [seen.entry for place in self._places() for seen in self._at(*place) if seen.host == host]
@@ -85,12 +85,12 @@ class _Status:
         return rows
 
     def _cell(self, page: Page, host: Host) -> str:
-        seen = [one for block in page.program for one in self._at(page, block) if one.host == host]
+        seen = [one for block in page.cases for one in self._at(page, block) if one.host == host]
         good = sum(one.entry.good for one in seen)
         # Everything ran, something has changed since, something failed: told by words, and at a glance.
         state = "failed" if any(one.entry.outcome == FAILED for one in seen) else "stale"
-        state = "good" if good == len(page.program) else state
-        words = [f'<span class="live-{state}">{good} of {len(page.program)}</span>']
+        state = "good" if good == len(page.cases) else state
+        words = [f'<span class="live-{state}">{good} of {len(page.cases)}</span>']
         if failed := sum(one.entry.outcome == FAILED for one in seen):
             words.append(f"{failed} failed")
         other = next((other for other in self._others if other.new == host), None)
@@ -124,7 +124,7 @@ class _Status:
         return rows
 
     def _places(self) -> list[PageBlock]:
-        return [(page, block) for page in self._pages for block in page.program]
+        return [(page, block) for page in self._pages for block in page.cases]
 
     def _at(self, page: Page, block: Block) -> Sequence[RecordedOutcome]:
         return self._seen[page.path](block)
@@ -133,14 +133,14 @@ class _Status:
         target = relpath(page.path.as_posix(), self._here.path.parent.as_posix())
         if block is None:
             return f"[{page.title}]({target})"
-        return f"[{page.path.stem}:{block.line}]({target}#{self._anchor(page, block)})"
+        return f"[{page.path.stem}:{block.where}]({target}#{self._anchor(page, block)})"
 
 
 def badge(project: Project, pages: Sequence[Page]) -> str:
     """A small picture that says how many blocks every host has an up-to-date record of, as SVG."""
     records = Records(project)
     stale = records.stale(pages)
-    total = sum(len(page.program) for page in pages)
+    total = sum(len(page.cases) for page in pages)
     worst = max((len(blocks) for blocks in stale.values()), default=total)
     devices, releases = ({host.device for host in records.hosts}, {host.release for host in records.hosts})
     left, right = "blocks checked", f"{total - worst} of {total}"

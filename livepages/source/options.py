@@ -11,6 +11,7 @@ from typing import Any
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from livepages.source.explorables import Varied, read_varied
 from livepages.source.suggestions import closest
 from livepages.worker import is_device
 
@@ -140,6 +141,9 @@ class Options:
         "the folder that the block runs in, as seen from the project's", "workdir")
     width: int = _option(0, _number_of_columns, Affects.RUN, "100",
         "the width of the terminal that the block finds, in columns", "width")
+    vary: tuple[Varied, ...] = _option((), read_varied, Affects.PROGRAM, "lr=0.01, 0.1, 1.0",
+        "the block runs once for each of these values, and the page shows a control that switches between what they "
+        "gave; what comes after sees the first. Two names (`a=1, 2; b=3, 4`) make a grid")
     raises: str = _option("", _text("the name of an exception class", _is_class), Affects.CHECK, "TypeError",
         "the block must raise this error, which the page shows")
     match: str = _option("", _pattern, Affects.CHECK, "shapes .* differ",
@@ -211,6 +215,10 @@ def parse_options(info: str) -> Options:
     options = Options(**values)
     if not options.exec and not options.reason:
         raise ValueError('exec="off" needs a reason="…"')
+    if options.vary and not options.exec:
+        raise ValueError('vary: the block does not run, as exec="off" says')
+    if options.vary and options.result == "markdown":
+        raise ValueError('vary switches between text, figures and HTML; leave result="markdown" out')
     if options.match and not options.raises:
         raise ValueError("match goes with raises")
     return options

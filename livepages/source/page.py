@@ -8,9 +8,10 @@ knows neither tildes nor block quotes nor nesting nor options.
 """
 
 import hashlib
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import takewhile
@@ -19,6 +20,7 @@ from pathlib import Path
 from markdown.extensions.toc import slugify, unique
 
 from livepages.source.comments import read_comments
+from livepages.source.explorables import Values, assignments, combinations, label, unread
 from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.imports import first_imports
@@ -46,7 +48,7 @@ class Block:
     """One Python fence of a page."""
 
     page: str
-    index: int  # among all blocks of the page, from 0: what identifies the block
+    index: int  # among all blocks of the page, from 0: what identifies the block; variants come after them
     line: int  # of the opening fence, in the page; for messages, as several blocks of an include share one
     code: str
     lines: tuple[int, ...]  # for each line of code: its line in the page (that of the include, if included)
@@ -59,11 +61,23 @@ class Block:
     expected_output_ignore_whitespace: bool = False
     key: str = ""
     shows_figures: bool = True  # whether the figures that it leaves open are part of its output
+    values: Values = ()  # those that it runs with, if its fence varies any
+    variants: tuple["Block", ...] = ()  # the block with each of the other values
+    variant_of: int | None = None  # the index of the block that is this one with the first values
 
     @property
     def namespace(self) -> str:
         """The name of the namespace that the block runs in; empty for the page's."""
         return f"{self.index}" if self.options.isolated else self.options.session and f"session {self.options.session}"
+
+    @property
+    def where(self) -> str:
+        """The line of the block and its values, in words: ``14``, ``14[lr=0.1]``."""
+        return f"{self.line}[{label(self.values)}]" if self.values else f"{self.line}"
+
+    def said(self, message: str) -> str:
+        """Return a message about the block, which says with which values it ran if it runs with several."""
+        return f"with {label(self.values)}: {message}" if self.values else message
 
     @property
     def runs(self) -> bool:
@@ -166,6 +180,16 @@ class Page:
         """The blocks that run, in order."""
         return tuple(block for block in self.blocks if block.runs)
 
+    @property
+    def variants(self) -> tuple[Block, ...]:
+        """The blocks that run once more, each with other values."""
+        return tuple(variant for block in self.program for variant in block.variants)
+
+    @property
+    def cases(self) -> tuple[Block, ...]:
+        """All that has an outcome of its own: the program, then the variants."""
+        return (*self.program, *self.variants)
+
     def is_same_program(self, other: "Page") -> bool:
         """Return whether another page has the same blocks, wherever they are."""
         mine, others = (
@@ -196,7 +220,7 @@ class Page:
     @property
     def key(self) -> str:
         """A key that covers the whole program; empty if there is none."""
-        keys = [block.key for block in self.program]
+        keys = [block.key for block in self.cases]
         return _digest(*keys) if keys else ""
 
 
@@ -247,7 +271,7 @@ def _page(
         faults.append(error)
         settings, meta = read_front_matter((), runtime)
     try:
-        blocks = tuple(_blocks(lines, [number for _, number in expanded], name, settings, faults))
+        blocks = _numbered([*_blocks(lines, [number for _, number in expanded], name, settings, faults)])
     except LineError as error:
         faults.append(error)
     if faults:
@@ -310,20 +334,25 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
         if found.language not in EXECUTED:
             continue
         code, numbers = found.program(origin)
+        line = origin[found.fence.start]
         try:
             options = block_options(found.options)
+            if found.language == "pycon" and options.vary:
+                raise ValueError("vary: write the block as python, without prompts")
+            _check_varied(options, code)
         except ValueError as error:
-            faults.append(PageError(page.name, origin[found.fence.start], str(error)))
+            faults.append(PageError(page.name, line, str(error)))
             continue
-        block = Block(page.name, len(blocks), origin[found.fence.start], code, numbers, start, options, found.fence)
+        block = Block(page.name, len(blocks), line, code, numbers, start, options, found.fence)
         block = replace(block, shows_figures=bool(options.alt))
         before = digests.get(block.namespace) or _digest(KEY_VERSION, *map(str, page.settings.runtime.values()))
-        digests[block.namespace] = key = _digest(before, block.namespace, code, options.key)
-        blocks.append(replace(block, key=key))
-        start += code.count("\n") + 1
+        block = _varied(block, lambda code: _digest(before, block.namespace, code, options.key))  # noqa: B023
+        digests[block.namespace] = block.key
+        blocks.append(block)
+        start += block.code.count("\n") + 1
     if faults:
         raise PageError(page.name, faults[0].line, faults[0].message, tuple(faults[1:]))
-    return replace(page, text=lines, blocks=tuple(blocks), origin=tuple(origin))
+    return replace(page, text=lines, blocks=_numbered(blocks), origin=tuple(origin))
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
@@ -347,6 +376,7 @@ def _blocks(
             faults.append(LineError(line, told))
         try:
             options = parse_options(fence.info)
+            _check_varied(options, code)
         except ValueError as error:
             faults.append(LineError(line, str(error)))
             continue
@@ -358,10 +388,8 @@ def _blocks(
         options = replace(options, source="none") if fence.comment else options
         # A block in a namespace of its own rests on no other, and no other rests on it.
         before = digests.get(options.session) or _digest(beginning, options.session)
-        key = _digest(beginning if options.isolated else before, code, options.key) if options.exec else ""
-        if key and not options.isolated:
-            digests[options.session] = key
-        yield Block(
+        before = beginning if options.isolated else before
+        block = Block(
             page=name,
             index=index,
             line=line,
@@ -374,10 +402,52 @@ def _blocks(
             importorskip=commented.importorskip,
             expected_output=commented.expected_output,
             expected_output_ignore_whitespace=commented.ignore_whitespace,
-            key=key,
         )
         if options.exec:
-            start += code.count("\n") + 1
+            block = _varied(block, lambda code: _digest(before, code, options.key))  # noqa: B023  (called at once)
+            start += block.code.count("\n") + 1
+            if not options.isolated:
+                digests[options.session] = block.key
+        yield block
+
+
+def _check_varied(options: Options, code: str) -> None:
+    if name := unread(options.vary, code):
+        raise ValueError(f"option vary: the block does not use {name}")
+
+
+def _varied(block: Block, key: Callable[[str], str]) -> Block:
+    """Return a block with its key, and if its fence varies a name, with the assignment that its code then begins with,
+    and with its variants.
+
+    Args:
+        block: with the code of its fence.
+        key: gives the key of a code.
+    """
+    varied = block.options.vary
+    if not varied:
+        return replace(block, key=key(block.code))
+    found = []
+    for values in combinations(varied):
+        code = assignments(varied, values) + block.code
+        lines = (*[block.line] * len(varied), *block.lines)
+        found.append(replace(block, code=code, lines=lines, values=values, key=key(code)))
+    first, *others = found
+    return replace(first, variants=tuple(_variant(block) for block in others))
+
+
+def _variant(block: Block) -> Block:
+    alt = block.options.alt and f"{block.options.alt}, with {label(block.values)}"
+    return replace(block, variant_of=block.index, options=replace(block.options, alt=alt), expected_output=None)
+
+
+def _numbered(blocks: Sequence[Block]) -> tuple[Block, ...]:
+    """Return the blocks of a page, whose variants have numbers of their own."""
+    numbers = itertools.count(len(blocks))
+    return tuple(
+        replace(block, variants=tuple(replace(variant, index=next(numbers)) for variant in block.variants))
+        for block in blocks
+    )
 
 
 def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:

@@ -1,0 +1,32 @@
+"""An explorable as HTML: what a block gave with its first values, and below it, folded, with each of the others.
+
+The script ``vary.js`` makes a control of it, which shows one at a time.
+"""
+
+import html
+import json
+from collections.abc import Sequence
+
+from livepages.source import Block
+
+
+def explorable(block: Block, shown: Sequence[str]) -> str:
+    """Return what a block gave as HTML.
+
+    Args:
+        block: with the first values.
+        shown: what it gave with each of its values, the first first, as HTML.
+    """
+    names = [{"name": varied.name, "values": varied.values, "order": varied.order} for varied in block.options.vary]
+    first, *others = shown
+    folds = "".join(
+        f'<details class="live-value" data-search-exclude><summary>with <code>{html.escape(_assigned(variant))}</code>'
+        f"</summary>{content}</details>"
+        for variant, content in zip(block.variants, others, strict=True)
+    )
+    about = html.escape(json.dumps(names, ensure_ascii=False))
+    return f'<div class="live-vary" data-live-vary="{about}"><div class="live-value">{first}</div>{folds}</div>'
+
+
+def _assigned(block: Block) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in block.values)
