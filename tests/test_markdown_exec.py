@@ -140,6 +140,16 @@ def test_one_line_more_gives_the_same_pages(kettle: Kettle) -> None:
         assert expected in re.sub(r"<(?!strong|/strong|em|/em)[^>]*>", "", shown)
 
 
+@pytest.mark.parametrize("base", ["!relative", "!relative $docs_dir/cups", "!relative $config_dir/docs/cups"])
+def test_includes_are_found_where_mkdocs_looks(kettle: Kettle, base: str) -> None:
+    kettle.write("mkdocs.yml", CONFIG.replace('[".", parts]', f"[{base} ]"))
+    kettle.write("docs/cups/cup.py", "print(6 * 7)\n")
+    kettle.write("docs/cups/index.md", '# Cups\n\n```python exec="on"\n--8<-- "cup.py"\n```\n')
+    kettle.write("docs/index.md", "# Tea\n")
+    done = kettle.build("--strict")
+    assert done.returncode == 0 and "42" in kettle.text("cups/index.html"), done.stderr
+
+
 def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
     kettle.write("docs/index.md", PAGE + '```python exec="on"\nimport os\nprint(os.getpid())\n```\n')
     kettle.build()

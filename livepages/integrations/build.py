@@ -184,7 +184,7 @@ class Build:
     def shown_as(self, path: Path, text: str) -> object:
         """Return a value that is equal for two builds that show this text of a file in the same way."""
         if self.engine.project.fences == "exec":
-            lines = [line for line, _ in self.engine.project.include(text.split("\n"))]
+            lines = [line for line, _ in self.engine.project.include(path, text.split("\n"))]
             executed, run = self.executed.find(path, lines)
             self.fail(check_page(executed, run, self.records))
             return lines, replace(executed, blocks=()), run

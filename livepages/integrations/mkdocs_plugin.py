@@ -20,7 +20,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.utils.templates import TemplateContext
-from mkdocs.utils.yaml import yaml_load
+from mkdocs.utils.yaml import get_yaml_loader, yaml_load
 
 from livepages.course import make_course
 from livepages.execution import Engine, Failure, Runner, WorkerError, count
@@ -119,8 +119,16 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     @staticmethod
     def _settings(config: MkDocsConfig) -> object:
         """Return the site's configuration, with the files that it inherits from and values that a program has set."""
+        loader = get_yaml_loader()
+        loader.add_constructor("!relative", lambda loader, node: loader.construct_scalar(node))
         with open(config.config_file_path, encoding="utf-8") as file:
-            return yaml_load(file), config.site_url, config.site_name, config.use_directory_urls, config.theme.name
+            return (
+                yaml_load(file, loader),
+                config.site_url,
+                config.site_name,
+                config.use_directory_urls,
+                config.theme.name,
+            )
 
     def _project(self, config: MkDocsConfig) -> Project:
         try:

@@ -14,10 +14,15 @@ class ConfigurationError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads ``!ENV`` as MkDocs does, and any other tag as nothing."""
+    """Reads ``!ENV`` as MkDocs does, ``!relative`` as a path with a variable, and any other tag as nothing."""
+
+
+def _relative(_: _Loader, node: yaml.Node) -> str:
+    return str(node.value) or "$page_dir"
 
 
 _Loader.add_constructor("!ENV", construct_env_tag)
+_Loader.add_constructor("!relative", _relative)
 _Loader.add_multi_constructor("", lambda loader, suffix, node: None)
 
 

@@ -293,7 +293,7 @@ def _executed_page(text: str, path: Path, project: Project) -> Page:
     except LineError:
         length = _any_front_matter(lines)
         settings, meta = read_front_matter((), project.runtime)
-    expanded = project.include([""] * length + lines[length:])
+    expanded = project.include(path, [""] * length + lines[length:])
     return _of_executed_lines(
         Page(path, project.name(path), text, (), (), settings, meta),
         tuple(line for line, _ in expanded),

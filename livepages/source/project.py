@@ -82,12 +82,13 @@ class Project:
         config = self._extension("pymdownx.superfences") or {}
         return Scanner(languages or list(markdown_exec.formatters), markdown_exec.validator, config)
 
-    def include(self, lines: Sequence[str]) -> list[tuple[str, int]]:
-        """Return the lines after the includes of the site, each with its line number (from 1) before them."""
+    def include(self, page: Path, lines: Sequence[str]) -> list[tuple[str, int]]:
+        """Return the lines of a page after the site's includes, each with its line number (from 1) before them."""
         config = self._extension("pymdownx.snippets")
         if config is None:
             return [(line, number) for number, line in enumerate(lines, 1)]
-        return list(include(lines, config, self.mkdocs.parent))
+        folders = {"config_dir": self.mkdocs.parent, "docs_dir": self.docs, "page_dir": page.parent}
+        return list(include(lines, config, folders))
 
     def _extension(self, name: str) -> Mapping[str, object] | None:
         return named(self.configuration.get("markdown_extensions")).get(name)

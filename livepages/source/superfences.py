@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from pathlib import Path
+from string import Template
 from typing import Any
 
 from markdown import Markdown
@@ -96,7 +97,7 @@ def own_options(given: Mapping[str, Any]) -> set[str]:
     return {name for name in given["extra"] if name in TABLE and not TABLE[name].markdown_exec}
 
 
-def include(lines: Sequence[str], config: Mapping[str, Any], root: Path) -> Iterator[tuple[str, int]]:
+def include(lines: Sequence[str], config: Mapping[str, Any], folders: Mapping[str, Path]) -> Iterator[tuple[str, int]]:
     """Yield the lines after includes, each with its line number (from 1) before them.
 
     An include that is not understood, such as one with the name of a variable of another plugin, stays as it is.
@@ -104,11 +105,12 @@ def include(lines: Sequence[str], config: Mapping[str, Any], root: Path) -> Iter
     Args:
         lines: of the page.
         config: the site's, of ``pymdownx.snippets``.
-        root: the folder that its paths start from.
+        folders: those that its paths may start from, as MkDocs names them; ``config_dir`` is the usual one.
     """
     options = {**SnippetExtension().getConfigs(), **config, "check_paths": True, "url_download": False}
     bases = options["base_path"]
-    options["base_path"] = [str(root / base) for base in ([bases] if isinstance(bases, str) else bases)]
+    bases = [Template(base).safe_substitute(folders) for base in ([bases] if isinstance(bases, str) else bases)]
+    options["base_path"] = [str(folders["config_dir"] / base) for base in bases]
     options["auto_append"] = []
     snippets = SnippetPreprocessor(options, Markdown())
     try:
