@@ -158,7 +158,14 @@ def served(tmp_path: Path) -> Iterator[Callable[[str], str]]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         command = [sys.executable, "-m", "mkdocs", "serve", "-a", f"127.0.0.1:{port}"]
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  (a shell's & ignores it)
+        )
         started.append(process)
         assert process.stderr and any("Serving on" in line for line in process.stderr)
         return f"http://127.0.0.1:{port}/"
