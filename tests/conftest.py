@@ -179,20 +179,20 @@ def _runs(pid: str) -> bool:
         return False
 
 
-class Gate:
-    """Holds up the pages that wait for it, until it is opened."""
+class Event:
+    """An event, as of `threading`, that pages wait for until it is set."""
 
     def __init__(self, site: Site) -> None:
         # Not in the project, where the page would depend on it.
-        self._file = site.root.with_name(f"{site.root.name}-gate")
+        self._file = site.root.with_name(f"{site.root.name}-event")
         self.wait = f"import os, time\nwhile not os.path.exists({str(self._file)!r}):\n    time.sleep(0.01)"
 
-    def open(self) -> None:
-        """Let them go on."""
+    def set(self) -> None:
+        """Let the pages go on."""
         self._file.touch()
 
-    def close(self) -> None:
-        """Hold up those that come."""
+    def clear(self) -> None:
+        """Make the pages that come wait again."""
         self._file.unlink()
 
 

@@ -14,7 +14,7 @@ from livepages.execution.processes import Server
 from livepages.integrations.build import Build
 from livepages.source import Page
 from livepages.worker import Runtime
-from tests.conftest import HANG, Gate, Site
+from tests.conftest import HANG, Event, Site
 
 
 class Builds:
@@ -51,8 +51,8 @@ def builds(site: Site) -> Builds:
 
 
 @pytest.fixture
-def gate(site: Site) -> Gate:
-    return Gate(site)
+def event(site: Site) -> Event:
+    return Event(site)
 
 
 def test_without_limit_to_patience_every_page_is_whole(site: Site, builds: Builds) -> None:
@@ -63,25 +63,25 @@ def test_without_limit_to_patience_every_page_is_whole(site: Site, builds: Build
 
 
 def test_what_was_just_saved_is_waited_for_however_many_run_in_the_background(
-    site: Site, builds: Builds, gate: Gate
+    site: Site, builds: Builds, event: Event
 ) -> None:
-    background = [site.page(gate.wait, name=f"background-{number}") for number in range(3)]
+    background = [site.page(event.wait, name=f"background-{number}") for number in range(3)]
     assert builds.run(*background, timeout=HANG, few=2).pending  # too many to wait for
     saved = site.page("print('saved')", name="saved")
     assert builds.run(saved, *background, timeout=HANG, few=2).pending is False
-    gate.open()
-    site.engine.release()
+    event.set()
+    site.engine.resume()
     builds.run(*background)
 
 
-def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, builds: Builds, gate: Gate) -> None:
-    page = site.page("print('a')", gate.wait, "print('b')")
+def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, builds: Builds, event: Event) -> None:
+    page = site.page("print('a')", event.wait, "print('b')")
     quick = site.page("print('quick')", name="quick")
     assert builds.run(page, timeout=0).pending
     # Another page's edit in the meantime neither waits for it nor runs it again.
     assert builds.run(quick, page).outcomes[0].stdout == "quick\n"
     assert builds.run(page, timeout=0).pending and builds.done == [quick.name]
-    gate.open()
+    event.set()
     assert builds.whole.wait(HANG)
     run = builds.run(page, timeout=0)
     assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
@@ -90,23 +90,23 @@ def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, 
     assert page.path in site.engine.kept([page])
 
 
-def test_a_run_of_an_earlier_text_is_dropped(site: Site, builds: Builds, gate: Gate) -> None:
-    assert builds.run(site.page(gate.wait, "print('old')"), timeout=0).pending
+def test_a_run_of_an_earlier_text_is_dropped(site: Site, builds: Builds, event: Event) -> None:
+    assert builds.run(site.page(event.wait, "print('old')"), timeout=0).pending
     run = builds.run(site.page("print('new')"))
     assert run.outcomes[0].stdout == "new\n"
-    gate.open()
+    event.set()
     builds.run()
     assert builds.done == ["docs/page.md"] and not builds.whole.is_set()
 
 
 def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines(
-    site: Site, builds: Builds, gate: Gate
+    site: Site, builds: Builds, event: Event
 ) -> None:
-    blocks = (gate.wait, "import os\nos._exit(3)", "x = 1")
+    blocks = (event.wait, "import os\nos._exit(3)", "x = 1")
     builds.run(site.page(*blocks), timeout=0)
     page = site.page(*blocks, head="A word.\n\n")
     builds.run(page, timeout=0)
-    gate.open()
+    event.set()
     assert builds.whole.wait(HANG)
     run = builds.run(page)
     (failure,) = run.failures
@@ -189,13 +189,13 @@ def test_a_change_of_module_or_of_time_limit_restarts_what_is_under_way(site: Si
 
 
 def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
-    site: Site, builds: Builds, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    site: Site, builds: Builds, event: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = site.page(gate.wait)
+    page = site.page(event.wait)
     with monkeypatch.context() as patch:
         patch.setattr("livepages.execution.runner._collect", lambda *_: 1 / 0)
         builds.run(page, timeout=0)
-        gate.open()
+        event.set()
         assert builds.whole.wait(HANG)
         with pytest.raises(ZeroDivisionError):
             builds.run(page)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from livepages.execution import Runner
-from livepages.integrations.build_cache import Kept, digest
+from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.questions import linked_data, take_questions
 from tests.prepared import Commands
 from tests.test_mkdocs import Book, build, mkdocs
@@ -153,10 +153,10 @@ def test_wordings_are_in_the_index_and_not_in_the_page(book: Book) -> None:
 
 def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
     (tmp_path / "made").write_text("a file in the place of the folder")
-    kept = Kept(tmp_path / "made")
+    kept = BuildCache(tmp_path / "made")
     assert kept.made("pages", "index.md", 1, lambda: "once") == "once"
     assert kept.made("pages", "index.md", 1, lambda: "twice") == "once"
-    assert Kept(tmp_path / "made").made("pages", "index.md", 1, lambda: "again") == "again"
+    assert BuildCache(tmp_path / "made").made("pages", "index.md", 1, lambda: "again") == "again"
 
 
 @pytest.mark.parametrize(

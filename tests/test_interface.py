@@ -29,9 +29,9 @@ def interface() -> Iterator[str]:
             yield found.signature()
             continue
         yield f"class {name}({', '.join(map(str, found.bases))})".removesuffix("()")
-        made = "" if "dataclass" in found.labels else "__init__"  # by no user, where it is a dataclass
+        unmade = {"__init__"} if "dataclass" in found.labels else set()  # by users
         for key, member in sorted(found.members.items()):
-            if member.is_public or key == made:
+            if member.is_public and key not in unmade:
                 kind = f": {member.annotation}" if member.is_attribute and member.annotation else ""
                 yield "    " + (member.signature() if member.is_function else f"{key}{kind}")
 

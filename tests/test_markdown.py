@@ -12,7 +12,7 @@ from livepages.execution import Failure
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.markdown_extension import PageFailuresError
 from livepages.records import record
-from tests.conftest import Gate, Site
+from tests.conftest import Event, Site
 
 EXTENSIONS = [
     "admonition",
@@ -363,9 +363,9 @@ def test_the_small_print_says_what_the_block_ran_on(show: Show) -> None:
 
 
 def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: Show, site: Site) -> None:
-    gate = Gate(site)
+    event = Event(site)
     text = (
-        f'# T\n\n```python\n{gate.wait}\n```\n\n```python source="none"\nprint("hidden")\n```\n\n'
+        f'# T\n\n```python\n{event.wait}\n```\n\n```python source="none"\nprint("hidden")\n```\n\n'
         '```python result="markdown"\nprint("*b*")\n```\n'
     )
     html = show(text, timeout=0)
@@ -374,20 +374,20 @@ def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: S
     )
     assert places == ["docs/page.md:3", "docs/page.md:9", "docs/page.md:13"]
     assert "live-small" not in html and "Not run" not in html
-    gate.open()
+    event.set()
     assert "data-live-pending" not in show(text)
 
 
 def test_a_recorded_output_is_replaced_by_the_blocks_own(show: Show, site: Site) -> None:
-    gate = Gate(site)
-    gate.open()
-    text = f"# T\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n"
+    event = Event(site)
+    event.set()
+    text = f"# T\n\n```python\n{event.wait}\nprint('at', 'last')\n```\n"
     page = site.read(site.write("docs/page.md", text))
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
-    gate.close()
+    event.clear()
     waiting = show(text, timeout=0)
     assert "data-live-pending" in waiting and "recorded on" in waiting and "<code>at last</code>" in waiting
-    gate.open()
+    event.set()
     ran = show(text)
     assert "data-live-pending" not in ran and "recorded on" not in ran and "<code>at last</code>" in ran
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from livepages.execution import Runner
-from tests.conftest import HANG, Gate, Site, process_ends
+from tests.conftest import HANG, Event, Site, process_ends
 from tests.prepared import Commands
 
 CONFIG = """\
@@ -465,8 +465,8 @@ def test_nothing_that_is_half_written_keeps_requests_waiting(book: Book, served:
 
 
 def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book, served: Served) -> None:
-    gate = Gate(book)
-    blocks = (" isolated='on'\n1 / 0", "\n" + gate.wait, "\n{}['k']", "\nprint('last')")
+    event = Event(book)
+    blocks = (" isolated='on'\n1 / 0", "\n" + event.wait, "\n{}['k']", "\nprint('last')")
     book.write("docs/two.md", "# Two\n\n" + "\n".join(f"```python{block}\n```\n" for block in blocks))
     half = served.wait("/two/", "data-live-pending")
     # Other pages are served in the meantime, and this one as far as it is then.
@@ -480,7 +480,7 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
     assert "3 still running" in served.said and "of 4 blocks failed" not in served.said
     cells = [cell["metadata"].get("live", {}) for cell in json.loads(served.get("/two/live-two.ipynb"))["cells"]]
     assert [cell.get("unknown", False) for cell in cells if "key" in cell] == [False, True, True, True]
-    gate.open()
+    event.set()
     whole = served.wait("/two/", "KeyError")
     assert "ZeroDivisionError" in whole and "data-live-pending" not in whole
     assert "Not run: the block on line 13 failed" in whole
@@ -491,23 +491,23 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
 
 
 def test_serving_shows_what_included_code_gave_when_it_has_run(book: Book, served: Served) -> None:
-    gate = Gate(book)
+    event = Event(book)
     snippets = "{pymdownx.snippets: {base_path: [snippets]}}"
     book.write("mkdocs.yml", CONFIG.replace("superfences,", f"superfences, {snippets},"))
-    book.write("snippets/wait.py", f"{gate.wait}\nprint('at', 'last')\n")
+    book.write("snippets/wait.py", f"{event.wait}\nprint('at', 'last')\n")
     book.write("docs/two.md", '# Two\n\n```python\n--8<-- "wait.py"\n```\n')
     served.wait("/two/", "data-live-pending")
-    gate.open()
+    event.set()
     assert "data-live-pending" not in served.wait("/two/", "at last")
 
 
 def test_serving_writes_the_other_forms_of_a_page_that_still_runs(book: Book, served: Served) -> None:
-    gate = Gate(book)
+    event = Event(book)
     book.write("mkdocs.yml", f"{CONFIG}nav: [index.md, two.md]\n")
-    book.write("docs/two.md", f"# Two\n\n```python\n{gate.wait}\nprint('at', 'last')\n```\n")
+    book.write("docs/two.md", f"# Two\n\n```python\n{event.wait}\nprint('at', 'last')\n```\n")
     served.wait("/two/", "data-live-pending")
-    assert "at last" not in served.wait("/two/live-two.ipynb", "gate") and "gate" in served.get("/two/index.md")
-    gate.open()
+    assert "at last" not in served.wait("/two/live-two.ipynb", "event") and "event" in served.get("/two/index.md")
+    event.set()
     served.wait("/two/live-two.ipynb", "at last")
 
 
@@ -595,16 +595,16 @@ def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: B
 
 
 def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next(book: Site) -> None:
-    gate = Gate(book)
+    event = Event(book)
     for number in range(os.cpu_count() or 1):
         book.write(
-            f"docs/slow-{number}.md", f"# Slow\n\n```python\n{gate.wait}\nprint('slow', {number} + 1)\n```\n" * 9
+            f"docs/slow-{number}.md", f"# Slow\n\n```python\n{event.wait}\nprint('slow', {number} + 1)\n```\n" * 9
         )
     served = Served(book)
     try:
         assert "Running" in served.wait("/slow-0/", "live-note")
         served.wait("/two/", "<code>two 2</code>")  # beside the slow ones, which take all turns
-        gate.open()
+        event.set()
         served.wait("/slow-0/", "<code>slow 1</code>")
     finally:
         served.end()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.integrations.build_cache import Kept
+from livepages.integrations.build_cache import BuildCache
 from livepages.integrations.prerender import Ahead
 from tests.conftest import HANG, Site, process_ends
 from tests.prepared import Commands
@@ -69,17 +69,17 @@ def test_one_that_waits_for_ever_is_ended(tmp_path: Path) -> None:
 
 
 def test_what_was_half_written_when_its_process_was_ended_goes(tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
+    kept = BuildCache(tmp_path)
     kept.put("pages", "page.md", "key", "whole")
     for name in ("half.json.123", "half.json.1234"):
         (tmp_path / "pages" / name).touch()
     kept.drop_unfinished(123)
     assert not (tmp_path / "pages/half.json.123").exists() and (tmp_path / "pages/half.json.1234").exists()
-    assert Kept(tmp_path).get("pages", "page.md", "key") == "whole"
+    assert BuildCache(tmp_path).get("pages", "page.md", "key") == "whole"
 
 
 def test_what_another_process_has_kept_since_is_found(tmp_path: Path) -> None:
-    kept, other = Kept(tmp_path), Kept(tmp_path)
+    kept, other = BuildCache(tmp_path), BuildCache(tmp_path)
     kept.put("pages", "page.md", "before", "old")
     other.put("pages", "page.md", "after", "new")
     assert kept.get("pages", "page.md", "after") == "new"

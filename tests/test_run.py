@@ -19,7 +19,7 @@ from livepages.execution.processes import Server
 from livepages.execution.runner import Running, Task, finished
 from livepages.source import Page
 from livepages.worker import Runtime
-from tests.conftest import HANG, Gate, Site, process_ends
+from tests.conftest import HANG, Event, Site, process_ends
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
 
@@ -323,12 +323,12 @@ def test_a_page_that_measures_time_runs_alone_after_the_others(site: Site, noted
 def test_it_shares_the_machine_with_no_page_of_another_build(
     site: Site, runner: Runner, noted: Callable[..., Page], heads: tuple[str, str]
 ) -> None:
-    gate, other = Gate(site), Runner()
-    first, second = noted("first", gate.wait, head=heads[0]), noted("second", head=heads[1])
+    event, other = Event(site), Runner()
+    first, second = noted("first", event.wait, head=heads[0]), noted("second", head=heads[1])
     (running,) = other.start(site.project, [Task(first)])
     first_output(running)  # the lock is held
     (waiting,) = runner.start(site.project, [Task(second)])
-    gate.open()
+    event.set()
     running.future.result(HANG), waiting.future.result(HANG)
     other.close()
     assert (site.root / "log").read_text().split() == [
@@ -344,27 +344,27 @@ def test_it_shares_the_machine_with_no_page_of_another_build(
 
 
 def test_a_page_that_waits_to_be_alone_can_be_stopped(site: Site, runner: Runner, noted: Callable[..., Page]) -> None:
-    gate = Gate(site)
-    (running,) = runner.start(site.project, [Task(noted("first", gate.wait))])
+    event = Event(site)
+    (running,) = runner.start(site.project, [Task(noted("first", event.wait))])
     first_output(running)
     (waiting,) = runner.start(site.project, [Task(noted("second", head=ALONE))])
     waiting.stop()
     with pytest.raises(CancelledError):
         waiting.future.result(HANG)
-    gate.open()
+    event.set()
     running.future.result(HANG)
 
 
 def test_one_that_is_asked_for_comes_before_all_that_have_not_begun(site: Site, noted: Callable[..., Page]) -> None:
-    gate, runner = Gate(site), Runner(1)
-    first, second = noted("first", gate.wait, "pass"), noted("second")
+    event, runner = Event(site), Runner(1)
+    first, second = noted("first", event.wait, "pass"), noted("second")
     alone = noted("alone", head=ALONE)
     started = runner.start(site.project, [Task(first), Task(second), Task(alone)])
     first_output(started[0])
     runner.prioritize(site.project, alone.path)
     held = site.project.cache / "waiting.lock"
     assert until(lambda: locked(held))
-    gate.open()
+    event.set()
     for running in started:
         running.future.result(HANG)
     runner.close()
@@ -372,12 +372,12 @@ def test_one_that_is_asked_for_comes_before_all_that_have_not_begun(site: Site, 
 
 
 def test_one_that_is_asked_for_does_not_come_after_other_processes(site: Site) -> None:
-    gate, runner = Gate(site), Runner(1, nice=3)
-    pages = [site.page(gate.wait, "pass", name="first"), site.page("import os\nprint(os.nice(0))", name="second")]
+    event, runner = Event(site), Runner(1, nice=3)
+    pages = [site.page(event.wait, "pass", name="first"), site.page("import os\nprint(os.nice(0))", name="second")]
     first, second = runner.start(site.project, [Task(page) for page in pages])
     runner.prioritize(site.project, pages[1].path)
     assert second.future.result(HANG).outcomes[0].stdout == f"{os.nice(0)}\n"
-    gate.open()
+    event.set()
     first.future.result(HANG)
     runner.close()
 
@@ -386,13 +386,13 @@ def test_one_that_is_asked_for_does_not_come_after_other_processes(site: Site) -
     not Path("/proc/self/autogroup").exists(), reason="the system gives sessions no shares of their own"
 )
 def test_one_that_runs_already_when_it_is_asked_for_comes_first_from_then_on(site: Site) -> None:
-    gate, runner = Gate(site), Runner(1, nice=3)
+    event, runner = Event(site), Runner(1, nice=3)
     page = site.page("print('begun')", "import time", AWAIT_PROMOTION)
     (running,) = runner.start(site.project, [Task(page)])
     first_output(running)
     runner.prioritize(site.project, page.path)
     assert running.future.result(HANG).outcomes[2].stdout == "0\n"
-    gate.open()
+    event.set()
     runner.close()
 
 
@@ -404,31 +404,31 @@ print(nice)
 
 
 def test_urgent_ones_begin_although_others_are_held_or_measure_time(site: Site) -> None:
-    gate, runner = Gate(site), Runner(1, nice=3)
-    alone = site.page("print('begun')", gate.wait, name="alone", head=ALONE)
+    event, runner = Event(site), Runner(1, nice=3)
+    alone = site.page("print('begun')", event.wait, name="alone", head=ALONE)
     (measuring,) = runner.start(site.project, [Task(alone)])
     first_output(measuring)
-    runner.hold()
+    runner.pause()
     page = site.page("import os\nprint(os.nice(0))", name="saved")
     (saved,) = runner.start(site.project, [Task(page)], urgent=True)
     assert saved.future.result(HANG).outcomes[0].stdout == f"{os.nice(0)}\n"
-    gate.open()
+    event.set()
     measuring.future.result(HANG)
     runner.close()
 
 
 def test_of_pages_that_are_held_only_one_that_is_asked_for_begins(site: Site, noted: Callable[..., Page]) -> None:
     pages, runner = [noted("first"), noted("second"), noted("alone", head=ALONE)], Runner()
-    runner.hold()
+    runner.pause()
     started = runner.start(site.project, [Task(page) for page in pages])
     runner.prioritize(site.project, pages[1].path)
     next(running for running in started if running.task.page is pages[1]).future.result(HANG)
     assert (site.root / "log").read_text().split()[1::2] == ["second", "second"]
-    runner.release()
+    runner.resume()
     for running in started:
         running.future.result(HANG)
     assert (site.root / "log").read_text().split()[5::2] == ["first", "first", "alone", "alone"]
-    runner.hold()
+    runner.pause()
     (held,) = runner.start(site.project, [Task(pages[0])])
     runner.close()
     assert held.future.cancelled()
@@ -464,15 +464,15 @@ def first_output(running: Running) -> str:
 
 
 def test_a_page_under_way_gives_what_it_has(site: Site, runner: Runner) -> None:
-    gate = Gate(site)
-    page = site.page("isolated='on'\nprint('first')\nundefined", gate.wait, "print('last')")
+    event = Event(site)
+    page = site.page("isolated='on'\nprint('first')\nundefined", event.wait, "print('last')")
     (running,) = runner.start(site.project, [Task(page)])
     assert first_output(running) == "first\n"
     so_far = running.so_far()
     assert [outcome.pending for outcome in so_far.outcomes] == [False, True, True] and so_far.pending
     assert [failure.block for failure in so_far.failures] == [3]
     assert not list(finished([running], 0.0))
-    gate.open()
+    event.set()
     assert list(finished([running])) == [running]
     run = running.future.result()
     assert run.outcomes[2].stdout == "last\n" and not run.pending
@@ -492,15 +492,15 @@ def test_a_page_that_is_stopped_ends_with_its_process(site: Site, runner: Runner
 
 @LINUX
 def test_a_page_that_is_stopped_while_its_process_begins_ends_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, gate = site.root / "here", Gate(site)
-    slow = f"import os\nsetsid = os.setsid\ndef hold():\n    open({str(here)!r}, 'w')\n    {gate.wait.replace(chr(10), chr(10) + '    ')}\n    setsid()\nos.setsid = hold\n"
+    here, event = site.root / "here", Event(site)
+    slow = f"import os\nsetsid = os.setsid\ndef hold():\n    open({str(here)!r}, 'w')\n    {event.wait.replace(chr(10), chr(10) + '    ')}\n    setsid()\nos.setsid = hold\n"
     monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
     runner = Runner()
     (running,) = runner.start(site.project, [Task(site.page("while True: pass"))])
     while not here.exists():
         time.sleep(0.01)
     running.stop()
-    gate.open()
+    event.set()
     with pytest.raises(CancelledError):
         running.future.result(HANG)
     runner.close()
@@ -793,7 +793,7 @@ def test_the_failure_of_a_fresh_block_stops_no_other(site: Site, code: str) -> N
 def test_settings_that_are_refused_stop_every_block(site: Site) -> None:
     head = "---\njax: {jax_no_such_thing: 1}\n---\n"
     outcomes = site.outcomes("x = 1", "isolated='on'\ny = 2", head=head)
-    assert "settings of the page" in outcomes[0].fault and outcomes[1].stopped_by == 0
+    assert "settings of the page" in outcomes[0].process_error and outcomes[1].stopped_by == 0
 
 
 def test_what_needs_a_name_of_a_block_that_does_not_run_here_is_not_run_either(site: Site) -> None:
@@ -950,7 +950,7 @@ def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: 
 
 def test_what_a_block_gave_is_known_whatever_it_writes_among_the_messages(site: Site) -> None:
     first, second = site.outcomes("print('kept')\nopen('../messages', 'a').write('no end');", "print('next')")
-    assert (first.stdout, second.stdout) == ("kept\n", "next\n") and first.fault
+    assert (first.stdout, second.stdout) == ("kept\n", "next\n") and first.process_error
 
 
 def test_output_may_hold_anything_that_is_text(site: Site) -> None:

@@ -60,7 +60,7 @@ def printed(site: Site, *codes: str, head: str = "") -> list[str]:
     pages = [site.page(code, name=f"page{number}", head=head) for number, code in enumerate(codes)]
     runs = site.engine.run(pages)
     results = [result for page in pages for result in runs[page.path].results]
-    assert not any(result.outcome.fault or result.outcome.raised for result in results)
+    assert not any(result.outcome.process_error or result.outcome.raised for result in results)
     return [result.outcome.stdout.strip() for result in results]
 
 
@@ -150,7 +150,7 @@ def test_a_page_that_ends_the_process_it_was_forked_from_fails_alone(plain: Site
     pages = [plain.page(code, name=name) for name, code in {"a": kill, "b": "import mother\nprint('fine')"}.items()]
     runs = plain.engine.run(pages)
     first, second = (runs[page.path].results[0].outcome for page in pages)
-    assert "ended the process that pages are forked from" in first.fault and second.stdout == "fine\n"
+    assert "ended the process that pages are forked from" in first.process_error and second.stdout == "fine\n"
 
 
 def test_modules_of_the_project_s_choice_are_there_for_every_page(plain: Site, libraries: Path) -> None:

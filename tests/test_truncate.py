@@ -73,7 +73,7 @@ def test_a_failure_is_told_at_a_size_that_can_be_read(site: Site) -> None:
 def test_every_form_says_why_a_block_after_a_failed_one_did_not_run(site: Site) -> None:
     page = site.page("1 / 0", "print('after')")
     why = "the block on line 3 failed"
-    run = Run(pair_results(page, [Outcome(fault="failed"), Outcome(skipped=why, stopped_by=0)]))
+    run = Run(pair_results(page, [Outcome(process_error="failed"), Outcome(skipped=why, stopped_by=0)]))
     notebook = nbformat.reads(programs(page, run, site.project, "", str)["notebook"], as_version=4)
     assert f"Not run: {why}" in "\n".join(rendering.page_lines(page, run, site.project.runtime, lambda block: [], str))
     assert f"Not run: {why}" in plain(page, run, site.project.runtime, pieces(page, run, str))

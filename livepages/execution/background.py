@@ -71,7 +71,7 @@ class BackgroundRuns:
             finished_late: called, in any thread, with the file of a page that was pending in what is given here, when
                 it has finished.
             few: if no more than so many begin now, somebody waits for them, and they come first. Otherwise, unless
-                `timeout` is None, this waits for none, and none begins until the engine is told to `release` them.
+                `timeout` is None, this waits for none, and none begins until the engine is told to `resume` them.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.
@@ -85,7 +85,7 @@ class BackgroundRuns:
             urgent = len(new) <= few
             if timeout and not urgent:
                 timeout = 0.0
-                self._engine.hold()
+                self._engine.pause()
             running, keep = self._engine.start(new, urgent)
             for one in running:
                 path = one.task.page.path

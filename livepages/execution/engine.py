@@ -18,7 +18,7 @@ from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, pair_results
 from livepages.execution.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
-from livepages.worker import Outcome, from_json, installed, probe, signature
+from livepages.worker import Outcome, from_json, installed, run_probe, signature
 
 # What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
@@ -119,13 +119,13 @@ class Engine:
         """Run the page of a file at once, before all that nobody waits for."""
         self._runner.prioritize(self.project, path)
 
-    def hold(self) -> None:
-        """Let no page begin to run until `release` is called, unless `prioritize` is for it."""
-        self._runner.hold()
+    def pause(self) -> None:
+        """Let no page begin to run until `resume` is called, unless `prioritize` is for it."""
+        self._runner.pause()
 
-    def release(self) -> None:
+    def resume(self) -> None:
         """Let pages begin to run again."""
-        self._runner.release()
+        self._runner.resume()
 
     def prepare(self) -> None:
         """Have the first page that runs wait for less."""
@@ -154,10 +154,10 @@ class Engine:
         declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
 
         def keep(page: Page, run: Run) -> Entry:
-            probes = {question for question in run.probes if _is_open(question)}
+            probes = {probe for probe in run.probes if _is_open(probe)}
             probes |= {"root"} if _is_tied_to(self.project.root, run) else set()
-            answers = {question: probe(question, str(self.project.root)) for question in probes}
-            answers |= {**self._named(page, run, before), **declared.get(page.path, {}), **run.seen}
+            answers = {probe: run_probe(probe, str(self.project.root)) for probe in probes}
+            answers |= {**self._named(page, run, before), **declared.get(page.path, {}), **run.contents}
             entry = {
                 **_dump_run(run),
                 "answers": dict(sorted(answers.items())),
@@ -175,7 +175,7 @@ class Engine:
         return keep
 
     def _named(self, page: Page, run: Run, before: Mapping[str, object]) -> dict[str, str | None]:
-        """Return the questions about what the code of a page and of its modules names, with what it saw."""
+        """Return the probes about what the code of a page and of its modules names, with what it saw."""
         files, root = NamedFiles(self.project), self.project.root
         modules = (root / name for name in run.files if name.endswith(".py") and (root / name).is_file())
         codes = [page.script, *(module.read_text(encoding="utf-8", errors="replace") for module in modules)]
@@ -192,16 +192,16 @@ class Engine:
             path = self.project.root / name
             yield from (f"content {self.project.name(file)}" for file in (path, *path.rglob("*")))
 
-    def _answer(self, question: str) -> str | None:
-        """Answer a question, once for all pages of a build."""
-        if question not in self._answers:
-            kind, _, subject = question.partition(" ")
+    def _answer(self, probe: str) -> str | None:
+        """Return the answer to a probe, which is looked up once for all pages of a build."""
+        if probe not in self._answers:
+            kind, _, subject = probe.partition(" ")
             if kind == "named":
                 self._files = self._files or NamedFiles(self.project)
-                self._answers[question] = self._files.digest(subject)
+                self._answers[probe] = self._files.digest(subject)
             else:
-                self._answers[question] = probe(question, str(self.project.root))
-        return self._answers[question]
+                self._answers[probe] = run_probe(probe, str(self.project.root))
+        return self._answers[probe]
 
     def _forget(self) -> None:
         """Answer anew from now on."""
@@ -217,17 +217,17 @@ class Engine:
 
     def _changes(self, entry: Entry) -> Iterator[str]:
         """Yield each change of something that a kept run rests on, in words."""
-        for question, was in entry["answers"].items():
-            if self._answer(question) != was:
-                yield f"{question} has changed"
+        for probe, was in entry["answers"].items():
+            if self._answer(probe) != was:
+                yield f"{probe} has changed"
         for name, number in entry["versions"].items():
             if (now := distributions.version(name)) != number:
                 yield f"{name} was {number or 'not installed'} and is {now or 'not installed'}"
 
 
-def _is_open(question: str) -> bool:
-    """Return whether a question can have another answer in the next build."""
-    kind, _, name = question.partition(" ")
+def _is_open(probe: str) -> bool:
+    """Return whether a probe can have another answer in the next build."""
+    kind, _, name = probe.partition(" ")
     return kind != "variable" or is_inherited(name)
 
 
@@ -264,7 +264,7 @@ def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
 
 def _is_tied_to(root: Path, run: Run) -> bool:
     """Return whether a run holds for this folder alone: it names the folder, or has asked what is beside it."""
-    asked = {*run.files, *(question.partition(" ")[2] for question in run.probes)}
+    asked = {*run.files, *(probe.partition(" ")[2] for probe in run.probes)}
     beside = os.path.join(root.parent, "")
     named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])
     return named or any(name.startswith(beside) for name in asked)

@@ -76,7 +76,7 @@ class Run:
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
     probes: tuple[str, ...] = ()  # all else that the page asked about its surroundings
-    seen: Mapping[str, str | None] = field(default_factory=dict, compare=False)  # what files held, by question
+    contents: Mapping[str, str | None] = field(default_factory=dict, compare=False)  # what files held, by probe
     written: tuple[str, ...] = ()  # files of the project that the page has written itself
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
     seconds: float = 0.0

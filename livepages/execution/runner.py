@@ -218,11 +218,11 @@ class Runner:
                 running.urgent = True
                 threading.Thread(target=self._run, args=(project, running), daemon=True).start()
 
-    def hold(self) -> None:
-        """Let no page begin that nobody waits for, until `release`: something else needs the processors first."""
+    def pause(self) -> None:
+        """Let no page begin that nobody waits for, until `resume`: something else needs the processors first."""
         self._may_begin.clear()
 
-    def release(self) -> None:
+    def resume(self) -> None:
         """Let pages begin again."""
         self._may_begin.set()
 
@@ -236,7 +236,7 @@ class Runner:
         under_way = list(self._running)
         for running in under_way:
             running.stop()
-        self.release()
+        self.resume()
         wait([running.future for running in under_way])
         with self._lock:
             while self._servers:
@@ -325,7 +325,7 @@ class Runner:
                 except ServerLostError:
                     if not server.has_forked:
                         raise
-                    _end(running, max(messages.under_way, 0), Outcome(fault=_KILLED_SERVER), all_after=True)
+                    _end(running, max(messages.under_way, 0), Outcome(process_error=_KILLED_SERVER), all_after=True)
                     return None
                 finally:
                     server.close()
@@ -349,13 +349,13 @@ def _run_in_child(server: Server, project: Project, running: Running, only: tupl
     try:
         process = server.start(_job(running.task, folder, project, only, nice))
         try:
-            status, fault = _watch(process, folder, _limits(project, running.task.page), running)
+            status, process_error = _watch(process, folder, _limits(project, running.task.page), running)
         except ServerLostError:
             running.messages.read(len(running.task.page.cases))
             raise
         finally:
             process.kill()
-        return _collect(running, folder, status, fault)
+        return _collect(running, folder, status, process_error)
     finally:
         running.messages.end()
         shutil.rmtree(folder, ignore_errors=True)
@@ -499,7 +499,7 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _collect(running: Running, folder: Path, status: int | None, fault: str) -> int | None:
+def _collect(running: Running, folder: Path, status: int | None, process_error: str) -> int | None:
     """Take what the page's process said. If it ended early, say so of the block that ran; the place of that block."""
     task, messages = running.task, running.messages
     messages.read(len(task.page.cases))
@@ -508,19 +508,20 @@ def _collect(running: Running, folder: Path, status: int | None, fault: str) -> 
     if crash and number < 0:
         raise WorkerError(f"{task.page.name}: the engine failed\n{crash}")
     if crash:
-        fault = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
+        process_error = f"broke the process that it ran in: {crash.strip().splitlines()[-1]}"
     for message in messages.latest:
         match message:
             case SettingsRejected(why):
-                fault = f"the settings of the page cannot be used: {why}"
-                _end(running, 0, Outcome(fault=fault, line=task.page.settings.line), all_after=True)
+                process_error = f"the settings of the page cannot be used: {why}"
+                _end(running, 0, Outcome(process_error=process_error, line=task.page.settings.line), all_after=True)
                 return None
             case Finished():
                 return None
     number = max(number, 0)
     known = _outcomes(task, messages.latest)[number]
     outcome = replace(
-        known or Outcome(output=((OUT, _rest(folder / OUTPUTS / str(number))),)), fault=fault or _ending(status)
+        known or Outcome(output=((OUT, _rest(folder / OUTPUTS / str(number))),)),
+        process_error=process_error or _ending(status),
     )
     _end(running, number, outcome, all_after=False)
     return number
@@ -554,7 +555,7 @@ def _run_of(running: Running, computer: str) -> Run:
         computer=computer,
         files=_sorted(*(one.files for one in asked)),
         probes=_sorted(*(one.probes for one in asked)),
-        seen={question: answer for one in reversed(asked) for question, answer in one.seen.items()},
+        contents={probe: answer for one in reversed(asked) for probe, answer in one.contents.items()},
         written=_sorted(*(one.written for one in finished)),
         modules=_sorted(*(one.modules for one in finished)),
         seconds=sum(one.seconds for one in finished),
@@ -569,17 +570,19 @@ def _sorted(*several: Iterable[str]) -> tuple[str, ...]:
 def _outcomes(task: Task, messages: Iterable[Message]) -> list[Outcome | None]:
     """The outcomes that are known, None for other blocks."""
     outcomes: list[Outcome | None] = [None] * len(task.blocks)
-    faults: dict[int, str] = {}
+    process_errors: dict[int, str] = {}
     for message in list(messages):
         match message:
             case BlockFinished(block, outcome):
                 outcomes[block] = outcome
-            case LateFailure(block, fault):
-                faults[block] = fault
-    for block, fault in faults.items():
+            case LateFailure(block, process_error):
+                process_errors[block] = process_error
+    for block, process_error in process_errors.items():
         if block < len(outcomes):
             outcome = outcomes[block] or Outcome()
-            outcomes[block] = replace(outcome, fault=outcome.fault or fault, skipped="", stopped_by=None)
+            outcomes[block] = replace(
+                outcome, process_error=outcome.process_error or process_error, skipped="", stopped_by=None
+            )
     return outcomes
 
 

@@ -14,13 +14,13 @@ _INLINE = {"a", "abbr", "b", "cite", "em", "i", "label", "mark", "small", "span"
 
 def as_markdown(html: str) -> str:
     """The Markdown of a piece of HTML; empty if nothing in it is text."""
-    reader = _Reader()
+    reader = _Converter()
     reader.feed(html)
     reader.close()
     return reader.end()
 
 
-class _Reader(HTMLParser):
+class _Converter(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self._blocks: list[list[str]] = [[]]  # finished paragraphs, code and tables: of the whole, then of an open cell

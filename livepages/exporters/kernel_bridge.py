@@ -143,7 +143,7 @@ class KernelBridge:
         self._shared = shell.user_module, shell.user_ns
         shell.user_module, shell.user_ns = module, module.__dict__
         sys.modules["__main__"] = module
-        self._settings.enter_context(self._runtime.settings_kept())
+        self._settings.enter_context(self._runtime.settings_restored())
 
     def together(self) -> None:
         """Put back what `alone` has put aside."""

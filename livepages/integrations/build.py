@@ -131,7 +131,7 @@ class Build:
 
     def over(self) -> None:
         """Note that all has been shown or nothing will be: the pages that this build did not wait for may begin."""
-        self.engine.release()
+        self.engine.resume()
 
     @property
     def ran(self) -> list[tuple[Page, Run]]:

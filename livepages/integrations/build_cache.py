@@ -18,7 +18,7 @@ from typing import Any
 from livepages.execution import engine_digest
 
 
-class Kept:
+class BuildCache:
     """Values that builds have made, in memory and as JSON in a folder; damaged or unwritable files only cost time."""
 
     def __init__(self, folder: Path) -> None:

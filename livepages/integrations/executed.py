@@ -71,5 +71,5 @@ class ExecutedPages:
             raise PageError(page.name, page.program[0].line, f"{self._engine.why_stale(page)}; this build runs nothing")
         if os.getpid() != self._process:
             raise RuntimeError("a process that converts pages ahead of the build has no others to run them")
-        self._engine.release()  # which a build that is served holds until it is over
+        self._engine.resume()  # which a build that is served pauses until it is over
         return self._engine.run([page])[page.path]

@@ -28,7 +28,7 @@ from livepages.exporters import OutputFolder, Publication
 from livepages.integrations.address import check_address, explained
 from livepages.integrations.assets import SCRIPT, SERVED, STYLE
 from livepages.integrations.build import Build, Conversion
-from livepages.integrations.build_cache import Kept, digest
+from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.kernels import Kernels
 from livepages.integrations.mkdocs_course import changed_course, may_change
 from livepages.integrations.page_cache import convert_once
@@ -67,7 +67,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._said: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
         self._by_itself = False  # whether the next build is one that nobody's save began
-        self._kept = Kept(Path())
+        self._kept = BuildCache(Path())
         self._index = Index(self._kept)
         self._content: str | None = None
         self._build: Build | None = None
@@ -99,7 +99,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._build:
                 self._build.engine.close()
             self._build = Build(Engine(project, Runner(nice=BEHIND if self._serving else 0)))
-            self._kept = Kept(project.cache / "made")
+            self._kept = BuildCache(project.cache / "made")
             self._index = Index(self._kept)
             self._background = ServeScheduler(self._build, self._again, log.info) if self._serving else None
         self._kept.settings = digest(self._settings(config))

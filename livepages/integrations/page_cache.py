@@ -14,7 +14,7 @@ from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
 from livepages.integrations.build import Build
-from livepages.integrations.build_cache import Kept
+from livepages.integrations.build_cache import BuildCache
 
 # Fences that markdown-exec runs while it converts: what they print, nobody knows beforehand. By what says which of a
 # site's Python fences run.
@@ -33,7 +33,7 @@ def convert_once(
     page: MkDocsPage,
     build: Build,
     path: Path,
-    kept: Kept,
+    kept: BuildCache,
     missed: Callable[[MkDocsPage, MkDocsConfig, Files], None],
     failed: Callable[[str], str] | None = None,
 ) -> None:

@@ -13,8 +13,8 @@ T = TypeVar("T")
 class Ahead:
     """Processes that do from the last on what the build does from the first on.
 
-    They keep what they make where the build looks for it (`Kept`), and it never waits for them: what one cannot do, or
-    has not done in time, the build does itself.
+    They put what they make into the `BuildCache`, and the build never waits for them: what one cannot do, or has not
+    done in time, the build does itself.
     """
 
     def __init__(self, processes: int) -> None:

@@ -199,7 +199,7 @@ class BlockItem(TestBlock):
     project: Project
     page: Page
     block: Block
-    fault: str | None
+    mark_error: str | None
 
     @classmethod
     def of(cls, parent: PageFile, project: Project, page: Page, block: Block, on_line: int) -> "BlockItem":
@@ -207,12 +207,12 @@ class BlockItem(TestBlock):
         which = f", block {on_line}" if on_line > 1 else ""
         item: BlockItem = cls.from_parent(parent, name=f"line {block.where}{which}", obj=block)
         item.project, item.page, item.block = project, page, block
-        item.fault = None
+        item.mark_error = None
         for mark in block.marks:
             try:
                 add(item, mark)
             except pytest.fail.Exception as error:  # it is not known, and pytest is strict
-                item.fault = f"mark {mark}: {error}"
+                item.mark_error = f"mark {mark}: {error}"
         return item
 
     def runtest(self) -> None:
@@ -222,8 +222,8 @@ class BlockItem(TestBlock):
             self.project.root, _Runs(self.session, self.project)
         )
         block = self.block
-        if self.fault:
-            raise BlockError(str(Failure(block.page, block.line, block.line, self.fault)))
+        if self.mark_error:
+            raise BlockError(str(Failure(block.page, block.line, block.line, self.mark_error)))
         run = runs.of(self.page)
         result = run.results[block.index]
         if result.stopped_by and not self._is_asked(result.stopped_by.block):

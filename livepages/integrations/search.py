@@ -6,7 +6,7 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.pages import Page as MkDocsPage
 
-from livepages.integrations.build_cache import Kept
+from livepages.integrations.build_cache import BuildCache
 from livepages.integrations.questions import Question
 
 
@@ -18,7 +18,7 @@ def plugin_of_theme(config: MkDocsConfig, name: str) -> Any:
 class Index:
     """The entries of each page in the theme's search index."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: BuildCache) -> None:
         self._kept = kept
         self._wordings: dict[str, dict[str, tuple[str, ...]]] = {}
         self._entries: list[Any] = []

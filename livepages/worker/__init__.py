@@ -6,7 +6,7 @@ page finds in its process. ``python -m livepages.worker`` is that process.
 
 from livepages.worker.capture import OUTPUT_LIMIT
 from livepages.worker.check import check_outcome
-from livepages.worker.probes import content, probe, signature
+from livepages.worker.probes import content, run_probe, signature
 from livepages.worker.protocol import (
     CRASH,
     ERR,
@@ -83,7 +83,7 @@ __all__ = [
     "from_json",
     "installed",
     "is_device",
-    "probe",
+    "run_probe",
     "runtimes",
     "signature",
     "stopped_after",

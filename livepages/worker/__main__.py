@@ -110,7 +110,7 @@ class Program:
         if not block.isolated:
             return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace(block.module)))
         try:
-            with self._runtime.settings_kept():
+            with self._runtime.settings_restored():
                 return self._execute(block, self._new_namespace(block.module))
         finally:
             self._use(self._namespaces[""])
@@ -269,7 +269,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
             if kept.skipped:
                 absent.skip(block)
             tell(BlockFinished(number, kept))
-            if kept.fault:
+            if kept.process_error:
                 stopped[block.namespace] = stopped_after(number, block.line)
             continue
         figures.house_style.begin(block.code)
@@ -284,14 +284,14 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         outcome = Outcome(raised=raised, seconds=seconds, counts=counts)
         if block.expected.figures is not None:
             outcome = _draw(program, displays, outcome, job.root)
-        output, fault = capture.take()
-        fault = fault or guard.check()
+        output, process_error = capture.take()
+        process_error = process_error or guard.check()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
         if not job.work and not _restore_cwd(work):
-            fault = fault or "changed the working directory and did not change it back"
-        outcome = replace(outcome, output=output, fault=fault)
+            process_error = process_error or "changed the working directory and did not change it back"
+        outcome = replace(outcome, output=output, process_error=process_error)
         if check_outcome(block.expected, outcome):
-            if raised and not fault and raised.name in absent.lines:
+            if raised and not process_error and raised.name in absent.lines:
                 outcome = absent.skip(block, raised.name)
             else:
                 stopped[block.namespace] = stopped_after(number, block.line)
@@ -375,7 +375,7 @@ def _skip_outcome(block: BlockSpec, runtime: Runtime) -> Outcome | None:
     try:
         why = skipped(block.marks, block.importorskip) or (block.needs and runtime.lacks(block.needs))
     except BaseException as error:  # noqa: BLE001  (a mark may do anything)
-        return Outcome(fault=f"what is written above it raised {type(error).__name__}: {message_of(error)}")
+        return Outcome(process_error=f"what is written above it raised {type(error).__name__}: {message_of(error)}")
     return Outcome(skipped=why) if why else None
 
 

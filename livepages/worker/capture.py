@@ -84,13 +84,13 @@ class Capture:
 
     def take(self) -> tuple[tuple[tuple[str, str], ...], str]:
         """The output of the block, as (stream, text) pairs, and what is wrong with the streams, if anything."""
-        fault = self._check()
+        process_error = self._check()
         self._flush()
         block = int(self._file.name)
         pairs, size = self._read(block)
         if size > OUTPUT_LIMIT:
-            fault = fault or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
-        return pairs, fault
+            process_error = process_error or f"wrote more than {OUTPUT_LIMIT:,} bytes of output"
+        return pairs, process_error
 
     def late(self) -> dict[int, tuple[tuple[str, str], ...]]:
         """The output that has come since it was taken, by block."""
@@ -117,19 +117,19 @@ class Capture:
 
     def _check(self) -> str:
         out, err = self._streams
-        fault = ""
+        process_error = ""
         if sys.stdout is not out or sys.stderr is not err:
-            fault = "left sys.stdout or sys.stderr replaced"
+            process_error = "left sys.stdout or sys.stderr replaced"
         if out.closed or err.closed or not (_is_open(1) and _is_open(2)):
-            fault = "closed standard output or standard error"
+            process_error = "closed standard output or standard error"
         elif not all(os.path.samestat(os.fstat(standard), os.stat(self._file)) for standard in (1, 2)):
-            fault = "left descriptor 1 or 2, standard output or error, replaced"
-        if fault:
+            process_error = "left descriptor 1 or 2, standard output or error, replaced"
+        if process_error:
             self._attach()
         else:
             out.flush()
             err.flush()
-        return fault
+        return process_error
 
 
 def _libc() -> Any:

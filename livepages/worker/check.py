@@ -10,8 +10,8 @@ def check_outcome(expected: Expected, outcome: Outcome) -> tuple[str, str] | Non
     raised = outcome.raised
     if outcome.skipped or outcome.pending:
         return None
-    if outcome.fault:
-        return outcome.fault, outcome.stdout[-2000:]
+    if outcome.process_error:
+        return outcome.process_error, outcome.stdout[-2000:]
     if expected.raises:
         if raised is None:
             return f"should raise {expected.raises}, but raised nothing", ""

@@ -2,7 +2,7 @@
 
 Files and folders that it opens or looks through are noted by name, as are the source files of its modules; below the
 root of the project by their name there, so that it does not matter where the project lies. All else that it asks is
-noted as a question (`probes`): which files and folders there are, environment variables, modules that it looks for,
+noted as a probe: which files and folders there are, environment variables, modules that it looks for,
 versions. Asking changes nothing for the page.
 
 What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 from urllib.parse import unquote
 
-from livepages.worker.probes import ENGINE, is_installed, is_local, probe
+from livepages.worker.probes import ENGINE, is_installed, is_local, run_probe
 
 _PREFIXES = (sys.prefix, sys.base_prefix)
 _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "run"))  # where nothing stays as it is
@@ -62,7 +62,7 @@ class Dependencies:
         """Note what this process asks, which may be another than before; one that it forks tells by `tell`.
 
         Args:
-            tell: what says to the parent that a forked process has asked about these files, and these questions, and
+            tell: what says to the parent that a forked process has asked about these files, and these probes, and
                 what it saw.
         """
         self._process, self._began, self._tell = os.getpid(), time.time(), tell
@@ -198,19 +198,19 @@ class Dependencies:
             return file.startswith(self._temporary)
 
     def _add(self, kind: str, what: str) -> None:
-        question = f"content {what}" if kind == "files" else what
+        probe = f"content {what}" if kind == "files" else what
         # Now, before the page does anything with it: later the file may hold something else.
-        seen = {question: self._content(question)} if question.startswith("content ") else {}
+        seen = {probe: self._content(probe)} if probe.startswith("content ") else {}
         if os.getpid() != self._process:
             self._tell((what,) if kind == "files" else (), (what,) if kind == "asked" else (), seen)
         else:
             (self._files if kind == "files" else self._asked).add(what)
             self._contents = seen | self._contents
 
-    def _content(self, question: str) -> str | None:
+    def _content(self, probe: str) -> str | None:
         was, self._busy.now = getattr(self._busy, "now", False), True
         try:
-            return probe(question, self._root)
+            return run_probe(probe, self._root)
         finally:
             self._busy.now = was
 

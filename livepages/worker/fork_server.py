@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from livepages.worker import figures
 from livepages.worker.capture import streams
 from livepages.worker.dependencies import Dependencies
-from livepages.worker.probes import probe
+from livepages.worker.probes import run_probe
 from livepages.worker.protocol import CRASH, EXIT_CANNOT_REPORT, Exited, Forked, Job, Message, decode, encode
 from livepages.worker.runtime import Runtime
 from livepages.worker.templates import READY, import_modules, not_loaded
@@ -117,7 +117,7 @@ class _Template:
     @property
     def is_current(self) -> bool:
         """Return whether its imports would find everything as they did."""
-        return all(probe(question, self.root) == answer for question, answer in self.answers.items())
+        return all(run_probe(probe, self.root) == answer for probe, answer in self.answers.items())
 
 
 class ForkServer:

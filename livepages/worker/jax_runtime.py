@@ -173,8 +173,8 @@ class JaxRuntime(Runtime):
             jax.config.update(name, value)
 
     @contextlib.contextmanager
-    def settings_kept(self) -> Iterator[None]:
-        """Implement `Runtime.settings_kept` for ``jax.config``."""
+    def settings_restored(self) -> Iterator[None]:
+        """Implement `Runtime.settings_restored` for ``jax.config``."""
         import jax
 
         before = dict(jax.config.values)

@@ -1,6 +1,6 @@
 """The probes of a page's surroundings, whose answers can be looked up again later.
 
-A question is a line of text: its kind, a blank, and what it is about. Paths below the root of the project are relative
+A probe is a line of text: its kind, a blank, and what it is about. Paths below the root of the project are relative
 to it, so that the answers are the same wherever the project lies.
 
     root                the folder in which the project lies
@@ -81,9 +81,9 @@ def _distributions() -> list[str]:
     return sorted(found)
 
 
-def probe(question: str, root: str) -> str | None:
-    """The answer to a question, asked for the project in the folder `root`."""
-    kind, _, subject = question.partition(" ")
+def run_probe(probe: str, root: str) -> str | None:
+    """Return the answer to a probe, for the project in the folder `root`."""
+    kind, _, subject = probe.partition(" ")
     match kind:
         case "root":
             return root
@@ -101,4 +101,4 @@ def probe(question: str, root: str) -> str | None:
             return installed(subject) or None
         case "distribution":
             return hashlib.sha256("\n".join(_distributions()).encode()).hexdigest()
-    raise ValueError(f"{question!r} is not a question")
+    raise ValueError(f"{probe!r} is not a probe")

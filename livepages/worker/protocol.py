@@ -40,7 +40,7 @@ class Outcome:
     displays: tuple[Mapping[str, str], ...] = ()  # what its last expression shows, by MIME type
     figures: tuple[str, ...] = ()  # SVG
     raised: Raised | None = None
-    fault: str = ""  # what the block did to its process
+    process_error: str = ""  # what the block did to its process
     skipped: str = ""  # why it did not run
     stopped_by: int | None = None  # the place in the program of the failed block because of which it did not run
     line: int = 0  # of the page's front matter, if what is wrong is wrong there and not in the block
@@ -164,10 +164,10 @@ class BlockFinished:
 
 @dataclass(frozen=True)
 class LateFailure:
-    """A fault that was found out after the block had ended."""
+    """An error of the process that showed after the block had ended."""
 
     block: int
-    fault: str
+    process_error: str
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class DependenciesReported:
 
     files: tuple[str, ...]
     probes: tuple[str, ...]
-    seen: Mapping[str, str | None]
+    contents: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Finished:
     device: str
     files: tuple[str, ...]  # and folders, whose content it rests on
     probes: tuple[str, ...]  # all else that it asked about its surroundings
-    seen: Mapping[str, str | None]  # the contents that it saw: questions about files (`probes`), and their answers then
+    contents: Mapping[str, str | None]  # of the files that it read: their probes, and the answers then
     written: tuple[str, ...]  # files of the project that it has written itself
     modules: tuple[str, ...]  # top-level names of those that it imported from distributions
     seconds: float

@@ -154,7 +154,7 @@ class Runtime:
         """
 
     @contextlib.contextmanager
-    def settings_kept(self) -> Iterator[None]:
+    def settings_restored(self) -> Iterator[None]:
         """Put back, at the end, what is changed meanwhile in the configuration of this process."""
         yield
 
