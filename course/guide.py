@@ -66,7 +66,7 @@ class CourseGuide(Guide):
             page: the page, whose `text` up to its first block is the beginning of `lines`.
             lines: what is shown of the page so far.
             updated: the day of its last change, in ISO form; empty if it is not known.
-            stash: takes HTML, gives the text that stands for it in Markdown.
+            stash: takes HTML and returns a placeholder for it in Markdown.
         """
         lines = self._lines(page, lines, stash)
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
@@ -83,7 +83,7 @@ class CourseGuide(Guide):
         hint_sparingly(root)
 
     def html(self, html: str) -> str:
-        """Return a page's HTML without what is most of it and tells nothing."""
+        """Return a page's HTML without parts that are long and carry no information."""
         return without_marks(html)
 
     def files(self) -> dict[str, str]:

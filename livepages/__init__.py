@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> object:
-        """A public name, imported when it is first asked for: a page's process imports this package, and needs none."""
+        """A public name, imported on first access, because a page's process imports this package and needs none."""
         if name in __all__:
             from livepages import execution, records, source
 

@@ -17,7 +17,7 @@ from livepages.source import Inventory, Page, Project, ProjectError
 class Guide:
     """The pages of a site, and what it adds to them: this class nothing, one that is derived from it what it likes.
 
-    Links to a page's downloads are at its end, unless `links_downloads` says that the guide has them.
+    Links to a page's downloads are at its end, unless the guide sets `links_downloads`.
     """
 
     course: Course
@@ -41,7 +41,7 @@ class Guide:
             page: the page, whose `text` up to its first block is the beginning of `lines`.
             lines: what is shown of the page so far.
             updated: the day of its last change, in ISO form; empty if it is not known.
-            stash: takes HTML, gives the text that stands for it in Markdown.
+            stash: takes HTML and returns a placeholder for it in Markdown.
         """
         return lines
 

@@ -11,7 +11,7 @@ from livepages.source import Page, Project, includes
 def days(project: Project) -> dict[Path, str]:
     """The day of the last commit of each page and module, as ``2026-11-21``.
 
-    Empty where the history cannot be asked: no Git, no repository, or a shallow clone, which has only the end of it.
+    Empty where the history cannot be read: no Git, no repository, or a shallow clone, which has only the end of it.
     """
     if _git(project, "rev-parse", "--is-shallow-repository") != "false\n":
         return {}
@@ -30,9 +30,9 @@ def last_change(page: Page, run: Run, project: Project, changed: Mapping[Path, s
 
     Args:
         page: the page.
-        run: what running it gave.
+        run: the results of its blocks.
         project: the project that both belong to.
-        changed: what `days` says; the result is empty where that knows nothing of the page.
+        changed: what `days` returns; the result is empty if the page is not in it.
     """
     used = (project.root / name for name in run.files)
     files = [page.path, *(project.snippets / name for name in includes(page.source)), *used]
@@ -40,7 +40,7 @@ def last_change(page: Page, run: Run, project: Project, changed: Mapping[Path, s
 
 
 def commit(project: Project) -> str:
-    """The last commit that changed the pages, their modules or the engine, in short; empty where nobody knows."""
+    """The last commit that changed the pages, their modules or the engine, in short; empty if unknown."""
     folders = [str(project.docs), str(project.snippets), str(Path(__file__).parents[1])]
     return _git(project, "log", "-1", "--format=%h", "--", *folders).strip()
 

@@ -29,7 +29,7 @@ class Course:
     parts: tuple[NavSection, ...] = ()
     name: str = ""
     description: str = ""
-    url: str = ""  # where the site is published; empty where nobody has said
+    url: str = ""  # where the site is published; empty if not configured
     repository: str = ""  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
     site: str = "site"  # the folder that it is built in, relative to that of its configuration
     directory_urls: bool = True  # whether each page has a folder of its own in the site
@@ -38,7 +38,7 @@ class Course:
 
     @cached_property
     def text(self) -> str:
-        """Everything that this says, as text: equal for two courses that are equal, and faster to compare."""
+        """The whole course as text: equal for two courses that are equal, and faster to compare."""
         return repr(self)
 
     def place(self, page: Path) -> OutputPaths:

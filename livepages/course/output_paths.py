@@ -25,11 +25,11 @@ class OutputPaths:
 
 
 def place(name: str, directory_urls: bool) -> OutputPaths:
-    """The place that MkDocs gives a page.
+    """Return the paths that MkDocs gives a page.
 
     Args:
         name: the page's file, relative to the folder of pages: ``guide/page.md``.
-        directory_urls: whether each page has a folder of its own, as ``use_directory_urls`` says.
+        directory_urls: whether each page has a folder of its own, by ``use_directory_urls``.
     """
     path = PurePosixPath(name)
     folder, stem = path.parent, INDEX if path.stem == README else path.stem

@@ -32,7 +32,7 @@ class _Attempt:
         return self._entry
 
     def has_finished(self) -> None:
-        """Tell so, unless nobody wants to know any more."""
+        """Call `on_complete`, unless the run has been cancelled."""
         if self.finished_late and not self.running.stopped.is_set():
             self.finished_late(self.running.task.page.path)
 
@@ -71,7 +71,7 @@ class BackgroundRuns:
             finished_late: called, in any thread, with the file of a page that was pending in what is given here, when
                 it has finished.
             few: if no more than so many begin now, somebody waits for them, and they come first. Otherwise, unless
-                `timeout` is None, this waits for none, and none begins until the engine is told to `resume` them.
+                `timeout` is None, this waits for none, and none begins until the engine's `resume` is called.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.
@@ -130,5 +130,5 @@ class BackgroundRuns:
 
 
 def _program(page: Page) -> object:
-    """The things that decide what running a page gives, besides the files that it uses."""
+    """Return what decides the results of a page besides the files that it uses."""
     return page.key, page.settings, [(block.options.timeout, block.marks, block.importorskip) for block in page.program]

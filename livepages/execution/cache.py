@@ -29,7 +29,7 @@ class Cache:
         return value
 
     def put(self, key: str, value: Any) -> None:
-        """Store `value`. A reader sees the old value or the new one, whole, whoever else is writing."""
+        """Store `value`. A reader sees the whole old value or the whole new one, also while others write."""
         file = self._file(key)
         file.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=file.parent, prefix="new-")

@@ -25,7 +25,7 @@ def versions(modules: Iterable[str]) -> dict[str, str | None]:
 def _holding(module: str) -> list[str]:
     """The distributions that hold a top-level module.
 
-    `importlib.metadata.packages_distributions` would tell of all modules at once, and take a third of a second or more:
+    `importlib.metadata.packages_distributions` lists all modules at once, and takes a third of a second or more:
     it sees whether every installed file is there.
     """
     heads = [f"\n{module}{end}" for end in ("/", ".", "\n")]

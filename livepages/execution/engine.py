@@ -20,7 +20,7 @@ from livepages.execution.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
 from livepages.worker import Outcome, from_json, installed, run_probe, signature
 
-# What reading an entry of the cache raises that is not there, or damaged, or has nothing to say.
+# Errors raised by reading an entry of the cache that is missing, damaged or of another form.
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Engine:
 
         Args:
             pages: the pages.
-            failed: whether to give runs with a failure too. They are for whoever reports on a run that has just been
+            failed: whether to give runs with a failure too. They serve to report on a run that has just been
                 made; to run such a page again may give something else.
         """
         host = self._host()
@@ -109,14 +109,14 @@ class Engine:
     def start(self, pages: Iterable[Page], urgent: bool = False) -> tuple[list[Running], Keep]:
         """Begin to run pages, and return at once: the pages under way, and what keeps a finished run, as `run` does.
 
-        If they are `urgent`, they come before all pages that nobody waits for.
+        If they are `urgent`, they come before all pages in the background.
         """
         pages = [*pages]
         keep = self._cache_writer(pages)
         return self._runner.start(self.project, [Task(page) for page in pages], urgent), keep
 
     def prioritize(self, path: Path) -> None:
-        """Run the page of a file at once, before all that nobody waits for."""
+        """Run the page of a file at once, before all pages in the background."""
         self._runner.prioritize(self.project, path)
 
     def pause(self) -> None:
@@ -187,7 +187,7 @@ class Engine:
         return answers
 
     def _declared(self, page: Page) -> Iterator[str]:
-        """Ask about what the page says that it depends on: files, and folders with all that is in them."""
+        """Return the probes of what the page declares in `depends_on`: files, and folders with all that is in them."""
         for name in page.settings.depends_on:
             path = self.project.root / name
             yield from (f"content {self.project.name(file)}" for file in (path, *path.rglob("*")))
@@ -263,7 +263,7 @@ def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
 
 
 def _is_tied_to(root: Path, run: Run) -> bool:
-    """Return whether a run holds for this folder alone: it names the folder, or has asked what is beside it."""
+    """Return whether a run holds for this folder alone: it names the folder, or has looked up something beside it."""
     asked = {*run.files, *(probe.partition(" ")[2] for probe in run.probes)}
     beside = os.path.join(root.parent, "")
     named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])

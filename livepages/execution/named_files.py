@@ -1,4 +1,4 @@
-"""The files of a project that code names, whoever opens them: a library in another language, or another program.
+"""The files of a project that code names, also if a library in another language or another program opens them.
 
 A name is any text in the code that could be one: a whole string, or a word in it, with or without folders, or a pattern
 such as ``data/*.csv``; in an f-string, what is computed may be anything. Where the code looks for it does not matter:

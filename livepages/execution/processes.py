@@ -59,7 +59,7 @@ class ServerLostError(WorkerError):
 
 
 def _environment(runtime: Runtime) -> Mapping[str, str]:
-    """Return the environment of every page. Assertions are checks, so nobody may turn them off."""
+    """Return the environment of every page. Assertions are checks, so they cannot be turned off."""
     inherited = {name: value for name, value in os.environ.items() if is_inherited(name)}
     return {**runtime.process_environment, **inherited, **_FIXED_IN_PAGES, **FIXED}
 
@@ -80,7 +80,7 @@ class Process:
         self._begun.set()
 
     def end(self, status: int | None) -> None:
-        """Take note that the process has ended; None if nobody knows how, as the server has ended."""
+        """Take note that the process has ended; None if that is unknown because the server has ended."""
         self.status, self.lost = status, status is None
         self._begun.set()
         self.ended.set()

@@ -27,7 +27,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class BlockResult:
-    """A block and what running it gave; made by `pair_results` alone."""
+    """A block with its outcome; made by `pair_results` alone."""
 
     block: Block
     outcome: Outcome  # all of it; see `shown`
@@ -35,7 +35,7 @@ class BlockResult:
 
     @cached_property
     def failure(self) -> Failure | None:
-        """The fault of the outcome; None if it is as the page says, or if there is none yet."""
+        """The failure of the block; None if its outcome is as the page expects, or is still pending."""
         found = check_outcome(self.block.expected, self.outcome)
         if found is None:
             return None
@@ -52,7 +52,7 @@ class BlockResult:
 
     @property
     def hidden(self) -> bool:
-        """Return whether nothing of the block is shown: neither its code nor anything that it gave."""
+        """Return whether nothing of the block is shown, neither its code nor its output."""
         if self.block.fence.comment:
             return True
         outcome = self.outcome
@@ -75,7 +75,7 @@ class Run:
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
-    probes: tuple[str, ...] = ()  # all else that the page asked about its surroundings
+    probes: tuple[str, ...] = ()  # everything else that the page looked up in its surroundings
     contents: Mapping[str, str | None] = field(default_factory=dict, compare=False)  # what files held, by probe
     written: tuple[str, ...] = ()  # files of the project that the page has written itself
     modules: tuple[str, ...] = ()  # top-level names imported from installed distributions
@@ -102,7 +102,7 @@ class Run:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """The outcomes of the blocks that the page runs, for those who ask about no block."""
+        """The outcomes of the blocks that the page runs, without the blocks."""
         return tuple(result.outcome for result in self.program)
 
     @property

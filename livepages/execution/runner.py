@@ -80,7 +80,7 @@ class _Messages:
         self.first, self._file, self._unread = len(self.all), file.open("x+b"), b""
 
     def end(self) -> None:
-        """The process will say no more."""
+        """Note that no more messages will come."""
         if self._file:
             self._file.close()
         self._file = None
@@ -151,7 +151,7 @@ class Runner:
 
     Args:
         workers: how many pages run at a time; as many as there are processors if None.
-        nice: by how much the processes of pages that nobody waits for come after others when all want a processor, as
+        nice: by how much the processes of pages in the background come after others when all want a processor, as
             in `os.nice`.
     """
 
@@ -209,7 +209,7 @@ class Runner:
         return started
 
     def prioritize(self, project: Project, path: Path) -> None:
-        """Run the page of a file at once, beside those that run already, and before all that nobody waits for.
+        """Run the page of a file at once, beside those that run already, and before all pages in the background.
 
         It does not wait for a page that measures time, whose times are then those of a busy machine.
         """
@@ -219,7 +219,7 @@ class Runner:
                 threading.Thread(target=self._run, args=(project, running), daemon=True).start()
 
     def pause(self) -> None:
-        """Let no page begin that nobody waits for, until `resume`: something else needs the processors first."""
+        """Let no page in the background begin until `resume`: something else needs the processors first."""
         self._may_begin.clear()
 
     def resume(self) -> None:
@@ -368,7 +368,7 @@ def _turn(project: Project, running: Running) -> Iterator[None]:
     While a page waits to run alone, none begins that comes after it: with always another under way, it would be last.
 
     Raises:
-        CancelledError: nobody wants to know any more.
+        CancelledError: the run was cancelled.
     """
     kind = fcntl.LOCK_EX if running.task.page.settings.exclusive else fcntl.LOCK_SH
     first, lock = _lock(project, "waiting.lock", "pyproject.toml"), _lock(project, "running.lock", "")
@@ -468,7 +468,7 @@ def _watch(process: Process, folder: Path, limits: Sequence[float], running: Run
     """Wait for the page's process. Its status; or, if a block took too long or wrote too much, None and which.
 
     Raises:
-        CancelledError: nobody wants to know any more.
+        CancelledError: the run was cancelled.
     """
     behind = not running.urgent
     begun, clock, outputs = -1, LoadAdjustedTimer(), folder / OUTPUTS
@@ -500,7 +500,7 @@ def _size(file: Path) -> int:
 
 
 def _collect(running: Running, folder: Path, status: int | None, process_error: str) -> int | None:
-    """Take what the page's process said. If it ended early, say so of the block that ran; the place of that block."""
+    """Read the messages of the page's process. If it ended early, return the index of the block that ran."""
     task, messages = running.task, running.messages
     messages.read(len(task.page.cases))
     crash = (folder / CRASH).read_text(encoding="utf-8") if (folder / CRASH).exists() else ""
@@ -545,7 +545,7 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
 
 
 def _run_of(running: Running, computer: str) -> Run:
-    """Return the run that the processes of a page have told of, on this kind of computer."""
+    """Return the run that the processes of a page have reported, on this kind of computer."""
     said = running.messages.all
     finished = [message for message in said if isinstance(message, Finished)]
     asked = [message for message in said if isinstance(message, DependenciesReported | Finished)]

@@ -44,7 +44,7 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
 
     Args:
         page: the page.
-        run: what running it gave.
+        run: the results of its blocks.
         address: what a link to a file of the site becomes.
     """
     lines, folds = _lines(page, address)

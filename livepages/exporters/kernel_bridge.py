@@ -28,7 +28,7 @@ from livepages.records.differences import differ
 from livepages.worker.text import escaped, mask_addresses, message_of, overwritten, stripped
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
-# What a kernel says in another way than the page's process: where a syntax error is, colors, and the line of a program
+# What a kernel reports in another way than a page's process: where a syntax error is, colors, and the line of a program
 # whose guards are in the notebook's code but not in the page's; and where the page's modules lie.
 KERNELS = (
     (re.compile(r"\(\S+, line \d+\)"), ""),
@@ -108,7 +108,7 @@ class KernelBridge:
         return re.sub(rf"\b({names})(?:(:|\"?, line )(\d+))?", place, text) if names else text
 
     def _begins(self, info: Any) -> None:
-        builtins.input = _line  # for each cell, the kernel puts its own there, which asks a person
+        builtins.input = _line  # for each cell, the kernel puts its own there, which waits for a person
         self._counted, self._began = self._runtime.counts(), time.perf_counter()
 
     def _ends(self, result: Any) -> None:
@@ -156,12 +156,12 @@ class KernelBridge:
 
         Args:
             given: JSON: the ``cell`` (what the notebook says of its block), its ``code``, what was ``published`` of it,
-                and what it said here, ``stdout``, ``stderr`` and ``figures``; ``whole`` if it is unedited, and so is
+                and what it printed here, ``stdout``, ``stderr`` and ``figures``; ``whole`` if it is unedited, and so is
                 all before it.
 
         Returns:
             ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_said``, whether the
-            block ended as its page says; and ``difference`` from what was published, empty if there is none.
+            block ended as its page expects; and ``difference`` from what was published, empty if there is none.
         """
         asked = json.loads(given)
         cell, published = asked["cell"], asked["published"]

@@ -32,7 +32,7 @@ def kernel_program(runtime: Runtime, commit: str) -> str:
 
     Args:
         runtime: whose programs the pages are.
-        commit: that the site is built from; empty where nobody knows.
+        commit: that the site is built from; empty if unknown.
     """
     kinds = [kind for kind in reversed(type(runtime).__mro__) if issubclass(kind, Runtime)]
     runtimes = [sys.modules[kind.__module__] for kind in kinds]

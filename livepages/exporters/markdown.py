@@ -18,7 +18,7 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
 
     Args:
         page: the page.
-        run: what running it gave.
+        run: the results of its blocks.
         runtime: what ran it.
         found: the page's prose and blocks, in order.
     """
@@ -38,13 +38,13 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
 
 
 def front_matter(page: Page, run: Run, runtime: Runtime, url: str, day: str) -> str:
-    """What the Markdown file says of itself at its head: what the page is, and which versions and device ran it.
+    """Return the head of the Markdown file: what the page is, and which versions and device ran it.
 
     Args:
         page: the page.
-        run: what running it gave.
+        run: the results of its blocks.
         runtime: what ran it.
-        url: where the page is published, empty where nobody knows.
+        url: where the page is published; empty if unknown.
         day: of its last change, empty where nobody knows.
     """
     program = {"versions": runtime.version_label, "device": run.device} if page.program else {}
@@ -69,7 +69,7 @@ def _without_layout(prose: str) -> str:
 
 
 def _shown(result: BlockResult) -> list[str]:
-    """The block's source and what running it gave, each as Markdown."""
+    """Return the block's source and its outcome, each as Markdown."""
     block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
     if result.hidden:

@@ -121,7 +121,7 @@ def _folded(text: str, title: str) -> str:
 
 
 def _about(result: BlockResult, place: str) -> dict[str, Any]:
-    """Return what a reader's kernel has to know of a block: without what is empty."""
+    """Return the metadata of a block for a reader's kernel, without empty values."""
     block, outcome = result.block, result.outcome
     options = block.options
     given = options.given(Affects.PROGRAM, Affects.RUN, Affects.CHECK)

@@ -23,10 +23,10 @@ from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
 
 
 class Keep(Protocol):
-    """A function that gives what was made before from equal things, or has it made."""
+    """A function that returns the value that was made before from equal things, or makes it."""
 
     def __call__(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
-        """The value that `make` gives or gave, which JSON can hold; `name` is the page's."""
+        """Return the value of `make`, now or before, which JSON can hold; `name` is the page's."""
 
 
 def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
@@ -47,9 +47,9 @@ def publish(
     Args:
         project: the project.
         course: its pages in order, and its name and address.
-        ran: the pages that could be read, and what running each gave.
+        ran: the pages that could be read, and the run of each.
         output: the folder that holds the built site.
-        keep: gives what was made before from the same page.
+        keep: returns the value that was made before from the same page.
 
     Returns:
         for each page that cannot be run elsewhere as it is, why; no form of it is written.
@@ -107,7 +107,7 @@ class Publication:
         return [*self._places]
 
     def write(self) -> list[PageError]:
-        """Write everything that can be written, and say what cannot; as `publish`."""
+        """Write everything that can be written, and report what cannot, as `publish` does."""
         for path, place in self._places.items():
             if not (self._output.folder / place.html).is_file():
                 name = self._project.name(path)
@@ -208,9 +208,9 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
 
     Args:
         page: the page.
-        run: what running it gave.
+        run: the results of its blocks.
         project: the project that both belong to.
-        url: where the page is published, empty where nobody knows.
+        url: where the page is published; empty if unknown.
         address: what a link to a file of the site becomes.
     """
     download = Download(page, run, project, url)

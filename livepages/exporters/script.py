@@ -1,4 +1,4 @@
-"""A page as a Python script that runs to its end: prose in comments, cells as editors know them, errors expected."""
+"""A page as a Python script that runs to its end: prose in comments, cells for editors, expected errors caught."""
 
 import ast
 from collections.abc import Iterable

@@ -9,7 +9,7 @@ from livepages.exporters import OutputFolder
 FOLDER = Path(__file__).parents[1] / "assets"
 PLACE = "assets/livepages"  # below the root of a site
 STYLE, SCRIPT = f"{PLACE}/live.css", f"{PLACE}/live.js"
-SERVED = '<meta name="live-kernels">'  # says to the script that the server of the site starts kernels
+SERVED = '<meta name="live-kernels">'  # lets the script know that the server of the site starts kernels
 _THEME = re.compile(r'.*<link rel="stylesheet" href="[^"]*\bassets/stylesheets/[^>]*>', re.DOTALL)
 
 

@@ -23,7 +23,7 @@ _BRING = "this build runs nothing: run `livepages run`, or bring .cache/livepage
 
 
 class Report:
-    """A file in which a program that converts pages tells the one that started it what went wrong."""
+    """A file in which a program that converts pages reports failures to the one that started it."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -86,7 +86,7 @@ class Build:
         inventory = read_inventories(self.engine.project)
         guide = find_guide(self.engine.project)
         read, unread = self.engine.read(course.pages, course.texts)
-        # A page that a plugin has made is a page of ours if it has blocks: of others there is nothing to say.
+        # A page that a plugin has made is a page of ours if it has blocks: others are of no concern.
         read = [page for page in read if page.blocks or page.path not in course.texts]
         programs = [page for page in read if page.program]
         runs = self.engine.kept(programs, failed=not may_run)
@@ -135,7 +135,7 @@ class Build:
 
     @property
     def ran(self) -> list[tuple[Page, Run]]:
-        """The pages that could be read, and what running each gave."""
+        """The pages that could be read, and the run of each."""
         return [(page, self.run_of(page)) for page in self.pages.values()]
 
     @property
@@ -174,11 +174,11 @@ class Build:
         return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.version_label}."
 
     def seen(self, page: Page) -> Seen:
-        """Return the function that gives what hosts saw of a block of a page."""
+        """Return a function from a block of a page to what hosts recorded of it."""
         return self.records.seen(page)
 
     def updated(self, page: Page, run: Run) -> str:
-        """The day of the page's last change, in ISO form; empty where no history knows."""
+        """The day of the page's last change, in ISO form; empty if the history does not have it."""
         return history.last_change(page, run, self.engine.project, self._changed)
 
     def shown_as(self, path: Path, text: str) -> object:
@@ -232,7 +232,7 @@ class Build:
 class Conversion:
     """The text that is being converted, as the program that converts it describes it to the Markdown extension.
 
-    Whoever gives one has brought the build up to date, and tells of its failures.
+    The program that passes one has brought the build up to date, and reports its failures.
     """
 
     build: Build

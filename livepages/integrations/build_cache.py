@@ -114,6 +114,6 @@ def _take_apart(value: object, add: Callable[[str], object]) -> None:
             _take_apart(getattr(value, field.name), add)
     elif isinstance(value, bytes | bool | int | float | Path | None):
         add(repr(value))
-    else:  # of a runtime, for one, its name is all there is to tell
+    else:  # a runtime, for one, is described by its name
         add(f"{type(value).__module__}.{type(value).__qualname__}")
         _take_apart(getattr(value, "__dict__", {}), add)

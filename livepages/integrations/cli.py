@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
     run.add_argument("--shard", type=shard, metavar="INDEX/COUNT", help="run only this part of the pages, as 2/8")
     run.set_defaults(act=_run)
 
-    new = commands.add_parser("new", help="write a page to begin with, and say what else it needs")
+    new = commands.add_parser("new", help="write a first version of a page, and list the next steps")
     new.add_argument("page", type=Path, metavar="PAGE", help="the Markdown file, as docs/basics/my-page.md")
     new.set_defaults(act=_new)
 
@@ -87,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     compare.add_argument("--markdown", action="store_true", help="as Markdown, page by page, with the outputs folded")
     compare.set_defaults(act=_compare)
 
-    build = commands.add_parser("build", help="build the site, by the program that is named; each gives the same pages")
+    build = commands.add_parser("build", help="build the site with the named program; the pages are the same with each")
     build.add_argument(
         "program",
         choices=["mkdocs", PROPERDOCS, MATERIALX, ZENSICAL],
@@ -191,7 +191,7 @@ def _new(options: argparse.Namespace, project: Project) -> int:
 
 
 def _named(files: list[Path], project: Project) -> list[Path]:
-    """Return the files of pages as the project knows them."""
+    """Return the files of pages by the paths that the project uses."""
     named = [project.own(file) for file in files]
     for file, own in zip(files, named, strict=True):
         if not own.is_relative_to(project.docs) or not own.is_file():

@@ -9,7 +9,7 @@ from livepages.source import Page, PageError, Project, changed_page
 
 
 def hint(project: Project, pages: Iterable[Page]) -> str:
-    """Return what to tell the author of these pages if Python fences are on them and none runs; empty otherwise."""
+    """Return a hint for the author of these pages if they have Python fences and none runs; empty otherwise."""
     pages = [*pages]
     if project.fences == "all" or any(page.blocks for page in pages):
         return ""
@@ -35,7 +35,7 @@ class ExecutedPages:
 
         Args:
             engine: what runs the rest.
-            known: gives the page of a file, and its run.
+            known: returns the page of a file, and its run.
             may_run: whether anything else may run.
         """
         self._engine, self._known, self._may_run = engine, known, may_run

@@ -1,4 +1,4 @@
-"""``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with whoever started it.
+"""``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with its parent process.
 
 A line of JSON on standard input says for whom: ``token`` and ``origin``; and ``idle``, the seconds after which a
 kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of standard

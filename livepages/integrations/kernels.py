@@ -22,11 +22,11 @@ NEEDED = ("jupyter_server", "ipykernel")
 
 
 class KernelsError(Exception):
-    """Blocks cannot be run from the pages; the message says why."""
+    """Raised if blocks cannot be run from the pages; the message says why."""
 
 
 class Kernels:
-    """A Jupyter server on the loopback address, which starts when a page first asks for it.
+    """A Jupyter server on the loopback address, which starts at the first request of a page.
 
     Only pages of one address get to know its port and its token, and only their requests are answered. It ends with
     this process, however that ends. All methods may be called in any thread.
@@ -72,7 +72,7 @@ class Kernels:
     def _answer(self, environ: dict[str, Any]) -> tuple[str, dict[str, str]]:
         if self.off:
             return "200 OK", {"off": self.off}
-        # A browser sends the origin of what it posts, and the host that it was told: another site's under any name.
+        # A browser sends the origin of what it posts, and the host of the address: another site's, by any name.
         sent = [environ.get(name) for name in ("REQUEST_METHOD", "HTTP_HOST", "HTTP_ORIGIN")]
         if sent != ["POST", self._host, self._origin]:
             return "403 Forbidden", {"off": f"Blocks run on pages that are opened at {self._origin}{self._root} only."}
@@ -128,7 +128,7 @@ class Kernels:
 
     def _end(self) -> None:
         if self._process and self._process.stdin and self._process.stdout:
-            with suppress(OSError):  # it has ended, and what it was told is still on its way
+            with suppress(OSError):  # it has ended before the last message reached it
                 self._process.stdin.close()
             self._process.wait()
             self._process.stdout.close()

@@ -1,4 +1,4 @@
-"""The Python formatters of markdown-exec: it lays out what the blocks of a page gave when the page ran in a process of
+"""The Python formatters of markdown-exec: it lays out the results of a page's blocks, which ran in a process of
 its own, instead of executing them while it converts the page.
 
 A text that `show` knows nothing of, and its blocks, are left to markdown-exec.
@@ -22,12 +22,12 @@ Formatter = Callable[..., str]
 
 
 class ExecutedBlocks:
-    """The results of a page that is being converted, in the order in which its fences ask for them."""
+    """The results of a page that is being converted, in the order of its fences."""
 
     def __init__(self, page: str, run: Run) -> None:
         self._page, self._run, self._left = page, run, deque(run.on_page)
         self._inside = False
-        self.failures: list[Failure] = []  # to be told besides those of the run
+        self.failures: list[Failure] = []  # reported besides those of the run
 
     def format(self, code: str, md: Markdown, options: dict[str, Any]) -> str:
         """Return the HTML of a fence that markdown-exec would execute.
@@ -129,7 +129,7 @@ def _format(own: Formatter, *, code: str, md: Markdown, **options: Any) -> str:
 
 @cache
 def register() -> None:
-    """Put our formatters in place of markdown-exec's own, which they call for texts that `show` knows nothing of."""
+    """Put our formatters in place of markdown-exec's own, which they call for texts that are not in `show`."""
     formatters: dict[str, Any] = markdown_exec.formatters
     for language in EXECUTED:
         formatters[language] = partial(_format, formatters[language])

@@ -1,4 +1,4 @@
-"""The integration with Markdown: shows each page's blocks with what running them gave.
+"""The integration with Markdown: shows each page's blocks with their results.
 
 MkDocs brings the pages up to date beforehand, all at once, and says which page is converted (`mkdocs_plugin`); so can
 any program that passes a `Conversion`. Elsewhere the pages are brought up to date when the first is converted. Zensical
@@ -33,7 +33,7 @@ from livepages.rendering import NameLinks, status
 from livepages.source import Block, Inventory, Page, PageError, find_project
 from livepages.worker import signature
 
-_report = os.environ.pop(REPORT, "")  # so that no page asks for it, whose run would then rest on it
+_report = os.environ.pop(REPORT, "")  # so that no page reads it and depends on it
 
 
 class PageFailuresError(Exception):
@@ -44,7 +44,7 @@ class PageFailuresError(Exception):
 
 
 def _own_build() -> Build:
-    """A build for programs that know nothing of it: a failure ends the conversion."""
+    """A build for programs that do not handle failures: the first one ends the conversion."""
     project = find_project(Path.cwd())
     files = [
         *read_course(project).pages,
@@ -75,7 +75,7 @@ def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
 
 
 class LivePagesExtension(Extension):
-    """Shows and checks. Sites have no option to set; programs say what is converted, where they know it."""
+    """The Markdown extension. Sites set no options; programs pass what is converted, where they can."""
 
     def __init__(self, conversion: Conversion | None = None) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class _Show(Preprocessor):
         if len(found) > 1:
             names = " and ".join(build.pages[path].name for path in found)
             raise PageFailuresError(
-                [Failure(names, 1, 0, "have the same text, which does not tell which of them is shown")]
+                [Failure(names, 1, 0, "have the same text, so it is unknown which of them is shown")]
             )
         return found[0] if found else None
 

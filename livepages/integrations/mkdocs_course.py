@@ -48,7 +48,7 @@ def changed_course(course: Course, files: Files, nav: Navigation, config: MkDocs
 
 
 def _is_made(page: Path, file: File) -> bool:
-    """Return whether a plugin has made the text of a page: its file is not there, or says something else."""
+    """Return whether a plugin has made the text of a page: its file is missing, or has other text."""
     if file.abs_src_path == str(page):
         return False
     return not page.is_file() or page.read_bytes() != file.content_bytes

@@ -1,4 +1,4 @@
-"""The integration with MkDocs: brings every page up to date before any is shown, in parallel, and tells what failed."""
+"""The integration with MkDocs: runs stale pages in parallel before any page is shown, and reports failures."""
 
 import contextlib
 import logging
@@ -66,7 +66,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._told: list[Failure] = []
         self._said: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
-        self._by_itself = False  # whether the next build is one that nobody's save began
+        self._by_itself = False  # whether the next build does not follow from a save
         self._kept = BuildCache(Path())
         self._index = Index(self._kept)
         self._content: str | None = None
@@ -146,7 +146,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return project
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
-        """Run what has to run, before MkDocs empties the site, unless plugins have yet to say which pages there are."""
+        """Run what has to run, before MkDocs empties the site, unless plugins may still add pages."""
         self._begun = not may_change(config, self) and Path(config.docs_dir) == self._docs
         if self._begun:
             self._begin(config, "the site is as it was")
@@ -163,7 +163,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     ) -> None:
         """Bring all pages up to date: those of the configuration, or those of the files and the navigation."""
         build = self._current()
-        if not self._by_itself:  # what still fails is said again after each save
+        if not self._by_itself:  # what still fails is reported again after each save
             self._told = []
         self._by_itself = False
         progress = Progress(log.info)
@@ -233,7 +233,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return failures_shown([failure])
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
-        """Let MkDocs know the anchors of blocks, which it looks for in the Markdown alone; take the questions out."""
+        """Add the anchors of blocks to those that MkDocs finds in the Markdown, and take out the questions."""
         self._converts(None)
         anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
         page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
@@ -287,7 +287,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return env
 
     def on_post_page(self, output: str, *, page: MkDocsPage, config: MkDocsConfig) -> str:
-        """Link the page's Markdown; say in a served page that it may get kernels, for which no other page asks."""
+        """Link the page's Markdown; mark a served page as one that may request kernels."""
         build, path = self._current(), self._path(page)
         published = build.engine.project.fences == "all" and path in build.pages
         links = head_links(build.guide.course.place(path)) if published else ""
@@ -327,7 +327,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         for failure in new:
             log.error(str(failure))
         if new and not self._serving:
-            raise PluginError(f"{len(new)} failed, as said above; {consequence}")
+            raise PluginError(f"{len(new)} failed, as listed above; {consequence}")
 
     def _refuse(self, message: str) -> None:
         """End the build; while serving, which a build that ends would bring to a standstill, show what was shown."""
@@ -374,7 +374,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._build.engine.close()
 
     def _path(self, page: MkDocsPage) -> Path:
-        """The file of a page, as the project knows it; that there is one is not said, as plugins make pages too."""
+        """The file of a page, by the path that the project uses; it need not exist, because plugins make pages, too."""
         return self._current().engine.project.docs / page.file.src_uri
 
     def _converts(self, path: Path | None) -> None:

@@ -16,7 +16,7 @@ from mkdocs.structure.toc import AnchorLink, TableOfContents
 from livepages.integrations.build import Build
 from livepages.integrations.build_cache import BuildCache
 
-# Fences that markdown-exec runs while it converts: what they print, nobody knows beforehand. By what says which of a
+# Fences that markdown-exec runs while it converts: their output is unknown beforehand. By what says which of a
 # site's Python fences run.
 _EXECUTED = {
     "all": re.compile(r"^[> \t]*(`{3,}|~{3,})(?!python\b|py\b).*\bexec=", re.MULTILINE),
@@ -24,7 +24,7 @@ _EXECUTED = {
 }
 
 # Packages whose extensions make their HTML of the page's text and the site's settings alone; except for one, which puts
-# pictures into the page. Any other may ask for more: mkdocstrings reads modules, and tells autorefs what it has found.
+# pictures into the page. Others may depend on more: mkdocstrings reads modules, and passes what it finds to autorefs.
 _KNOWN = ("livepages", "markdown", "material", "pymdownx")
 _READS_FILES = "pymdownx.b64"
 
@@ -37,7 +37,7 @@ def convert_once(
     missed: Callable[[MkDocsPage, MkDocsConfig, Files], None],
     failed: Callable[[str], str] | None = None,
 ) -> None:
-    """Give the page a `render` that converts only what is new, as far as the extensions of the site let one know.
+    """Give the page a `render` that converts only what is new, as far as the extensions of the site allow.
 
     Args:
         page: the page.

@@ -29,7 +29,7 @@ def finish(
         build: what the site was built from.
         site: the folder that holds it.
         say: is told which files are not written because the author has written them.
-        keep: gives what was made before from the same page (`livepages.exporters.publish`); all is made anew if None.
+        keep: returns the value made before from the same page (`livepages.exporters.publish`); all anew if None.
         emptied: whether the folder was empty before the site was built.
 
     Returns:
@@ -52,7 +52,7 @@ def finish(
 
 
 def finish_zensical(build: Build, site: Path) -> None:
-    """Give the pages of a site that Zensical built what the plugin of MkDocs gives them: the assets and the questions.
+    """Add the assets and the questions to the pages of a site that Zensical built, as the plugin of MkDocs does.
 
     Raises:
         ProjectError: the HTML of a page is not in the site, or its search index is not as Zensical writes it.

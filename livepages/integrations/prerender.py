@@ -26,7 +26,7 @@ class Ahead:
 
         Args:
             tasks: in the order in which this process comes to them.
-            carry_out: what it says is not shown, and what it changes in memory nobody sees.
+            carry_out: its output is not shown, and changes in memory are lost.
         """
         build = os.getpid()
         for first in range(min(self._processes, len(tasks))):
@@ -40,14 +40,14 @@ class Ahead:
                     for task in tasks[::-1][first :: self._processes]:
                         if os.getppid() != build:
                             break
-                        with contextlib.suppress(Exception):  # the build will come upon it, and say so
+                        with contextlib.suppress(Exception):  # the build will come upon it, and report it
                             carry_out(task)
                 finally:
                     os._exit(0)
             self._under_way.append(pid)
 
     def end(self) -> list[int]:
-        """End them at once, in the middle of whatever they do; gives their numbers."""
+        """End them at once, whatever they are doing, and return their process ids."""
         ended, self._under_way = self._under_way, []
         for pid in ended:
             with contextlib.suppress(OSError):

@@ -44,7 +44,7 @@ _PUBLISHED = pytest.StashKey[dict[Path, frozenset[Path]]]()
 
 
 class BlockError(Exception):
-    """A block that did not do what its page says."""
+    """Raised for a block that did not do what its page expects."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class _Told:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Collect pages here alone: pytest-codeblocks does not know that their blocks belong together."""
+    """Collect pages here alone: pytest-codeblocks treats their blocks one by one."""
     collected = yield
     project = _project_of(file_path) if file_path.suffix in MARKDOWN else None
     if project is None:
         return collected
-    # What the site leaves out is tested when it is asked for by name.
+    # A page that the site leaves out is tested if it is named.
     if project.own(file_path) in _published(project, parent.session) or parent.session.isinitpath(file_path):
         return [PageFile.from_parent(parent, path=file_path)]
     return []
@@ -90,7 +90,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the pages of the shard, and ask for them in the order in which they run, to show how far they are."""
+    """Keep the pages of the shard, in the order in which they run, so that the progress can be seen."""
     if wanted := config.getoption("shard"):
         _keep_part(wanted, config, items)
     items.sort(key=lambda item: start_order(item.page) if isinstance(item, BlockItem) else (False, -math.inf))
@@ -216,7 +216,7 @@ class BlockItem(TestBlock):
         return item
 
     def runtest(self) -> None:
-        """Compare the block's outcome with what its page says."""
+        """Compare the block's outcome with what its page expects."""
         all_runs = self.session.stash.setdefault(_RUNS, {})
         runs = all_runs.get(self.project.root) or all_runs.setdefault(
             self.project.root, _Runs(self.session, self.project)
@@ -227,7 +227,7 @@ class BlockItem(TestBlock):
         run = runs.of(self.page)
         result = run.results[block.index]
         if result.stopped_by and not self._is_asked(result.stopped_by.block):
-            # Nothing else would tell of the failure.
+            # Nothing else would report the failure.
             failed = result.stopped_by.failure
             raise BlockError(str(Failure(block.page, block.line, block.line, block.said(f"not run: {failed}"))))
         if skipped := result.outcome.skipped:

@@ -1,4 +1,4 @@
-"""Pages of questions: how each is asked in other words, for the search, and what search engines read of them.
+"""Pages of questions: other wordings of each, for the search, and what search engines read of them.
 
 Below a heading, a comment whose first line says ``asked`` has in each further line another wording of the heading;
 below the title, of what the page is for.
@@ -49,7 +49,7 @@ def linked_data(questions: Iterable[Question], url: str) -> str:
 
     Args:
         questions: the questions of a page.
-        url: the page's address, empty where nobody knows.
+        url: the page's address; empty if unknown.
     """
     entities = [
         {

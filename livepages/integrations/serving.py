@@ -20,7 +20,7 @@ class ServeScheduler:
         self._pending: set[Path] = set()
         self._finished: set[Path] = set()
         self._asked: set[Path] = set()
-        self._awaited = False  # whether the next build has been asked for: MkDocs begins one when nobody asks any more
+        self._awaited = False  # whether a build was requested: MkDocs begins one when no more requests come
 
     def begins(self) -> None:
         """Note that a build begins, which will show all that has finished by then."""
@@ -47,7 +47,7 @@ class ServeScheduler:
         self._decide()
 
     def watching(self, application: Application, root: str) -> Application:
-        """A server's application that notes which pages are asked for below an address, and has these run next."""
+        """A server's application that runs the pages next that are requested below an address."""
 
         def watched(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
             name = str(environ.get("PATH_INFO", "")).removeprefix(root)

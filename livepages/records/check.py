@@ -1,4 +1,4 @@
-"""Check the result of a block: against what its page says, and against the records of the same code.
+"""Check the result of a block: against what its page expects, and against the records of the same code.
 
 A record of the same kind of host decides, any other only informs. The kind is that of the device and, for a processor,
 of the computer, and the release of the runtime.
@@ -37,7 +37,7 @@ def check_block(
         runtime: what ran it here.
 
     Returns:
-        a failure if the block did not do what its page says, or differs from the record of the same kind of host;
+        a failure if the block did not do what its page expects, or differs from the record of the same kind of host;
         if there is none of the same kind, a mismatch if the block differs from the nearest records: those of the same
         device and release, else all; None if nothing is wrong.
     """

@@ -32,7 +32,7 @@ _FLOAT = re.compile(r".*[.e]|[-+]?(?:nan|inf)")
 
 
 class ComparableOutput(Protocol):
-    """The part of what a block gave that is compared."""
+    """The part of a block's outcome that is compared."""
 
     @property
     def outcome(self) -> str:
@@ -51,7 +51,7 @@ class ComparableOutput(Protocol):
 
     @property
     def text(self) -> str:
-        """All that it said, its error included."""
+        """Everything that it printed, its error included."""
         ...
 
 
@@ -82,14 +82,14 @@ def differ(
     volatile: bool = False,
     noise_patterns: Patterns = (),
 ) -> Difference | None:
-    """Compare what a block gave in two places; None if it is the same.
+    """Compare the outcomes of a block on two hosts; None if they are the same.
 
     Args:
         old: the outcome in one place.
         new: the outcome in the other.
         tolerance: of floating-point numbers, relative to themselves; `TOLERANCE` if zero.
         volatile: whether the output changes from run to run, so that only how the block ended is compared.
-        noise_patterns: what else means nothing, and what stands for it: what the runtime says of itself.
+        noise_patterns: what else means nothing, such as messages of the runtime, and the text that stands for it.
     """
     diff = _diff(old.text, new.text)
     if old.outcome != new.outcome:
@@ -162,7 +162,7 @@ def _near(old: str, new: str, scale: float, tolerance: float) -> bool:
 
 
 def _last_digit(number: str) -> float:
-    """Return the worth of one more in the last digit of a rounded number; 0 where too few are printed to tell."""
+    """Return the value of one unit in the last digit of a rounded number; 0 if too few digits are printed."""
     mantissa, _, exponent = number.partition("e")
     if len(re.sub(r"\D", "", mantissa).lstrip("0")) < 3:
         return 0.0

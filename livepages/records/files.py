@@ -80,7 +80,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def write(file: Path, text: str) -> bool:
-    """Put text into a file, if it holds another; whoever reads it sees the old text or the new one, whole.
+    """Put text into a file, if it holds another; a reader sees the whole old text or the whole new one.
 
     Returns:
         whether the file changed.

@@ -62,7 +62,7 @@ class Host:
 
     @property
     def label(self) -> str:
-        """A few words that tell hosts apart."""
+        """Return a few words that distinguish hosts."""
         kind = self.device if self.count == 1 else f"{self.count} × {self.device}"
         return f"{kind}, {self.release}, {self.computer}"
 
@@ -84,12 +84,12 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """All that the block said."""
+        """Everything that the block printed."""
         return "\n".join(part for part in (self.stdout, self.stderr, self.shown, self.error) if part)
 
     @property
     def good(self) -> bool:
-        """Return whether the block ran, and did what its page says."""
+        """Return whether the block ran, and did what its page expects."""
         return self.outcome in (RAN, RAISED)
 
 
@@ -117,7 +117,7 @@ Seen = Callable[[Block], Sequence[RecordedOutcome]]  # what hosts saw of a block
 
 
 class Records:
-    """All records of a project, each page's read when it is asked for."""
+    """All records of a project, each page's read on first access."""
 
     def __init__(self, project: Project) -> None:
         """Read which hosts there are."""
@@ -169,7 +169,7 @@ class Records:
         ]
 
     def seen(self, page: Page) -> Seen:
-        """Return the function that gives what the hosts saw of a block of a page, as far as it still holds."""
+        """Return a function from a block of a page to what hosts recorded of it, as far as it is up to date."""
         records = self.valid_for(page)
 
         def seen(block: Block) -> list[RecordedOutcome]:
@@ -259,7 +259,7 @@ def entry(result: BlockResult) -> Entry:
 
 
 def used_files(project: Project, run: Run) -> dict[str, str | None]:
-    """Return what a record says of the project's files that a run rests on: the content of each, by its name."""
+    """Return the digests of the project's files that a run depends on, by name, for its record."""
     return {
         name: _content(project.root / name)
         for name in sorted(run.files)
@@ -279,7 +279,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     Args:
         project: the project.
         name: of this host.
-        ran: every page that could be read, and what running it gave here.
+        ran: every page that could be read, and its run here.
         partial: whether `ran` holds only some of the pages; records of others are left as they are.
 
     Returns:
@@ -334,7 +334,7 @@ def _is_another_kind(before: Host, here: Host, runtime: Runtime) -> bool:
 
 
 def _entry_to_keep(record: PageRecord, result: BlockResult, runtime: Runtime) -> Entry:
-    """The old entry if the new one says the same: times, and what `volatile` outputs say, differ from run to run."""
+    """Return the old entry if the new one equals it but for times and `volatile` outputs, which always differ."""
     new, options = entry(result), result.block.options
     old = record.entries.get(new.key)
     if old is None or differ(old, new, options.tolerance, options.volatile, runtime.noise_patterns):

@@ -1,4 +1,4 @@
-"""Turns a block and its outcome into what the page shows: Markdown for the source, HTML for what running it gave.
+"""Turn a block and its outcome into what the page shows: Markdown for the source, HTML for the outcome.
 
 The layout of source and result is markdown-exec's (`add_source`), and so are the words for it; not its execution.
 """
@@ -16,7 +16,7 @@ from livepages.rendering.mime import PRE, folded, render
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
-_RECORDED = " live-recorded"  # the class of a result that shows a record, not what the block gave now
+_RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
 
 def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str]) -> list[str]:
@@ -24,10 +24,10 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
 
     Args:
         page: the page.
-        run: what running it gave.
+        run: the results of its blocks.
         runtime: what ran it.
-        seen: gives what hosts saw of a block.
-        stash: takes HTML, gives the text that stands for it in Markdown.
+        seen: returns what hosts recorded of a block.
+        stash: takes HTML and returns a placeholder for it in Markdown.
     """
     lines: list[str] = []
     at = 0
@@ -98,7 +98,7 @@ def missing(page: Page, content: str) -> list[Failure]:
 
 
 def unmarked(content: str) -> str:
-    """A page's HTML without the marks by which `missing` knows blocks."""
+    """Return a page's HTML without the marks by which `missing` finds blocks."""
     return re.sub(r' data-live-block="\d+"', "", content)
 
 
@@ -333,10 +333,10 @@ def _visible(text: str) -> str:
 
 
 def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:
-    """The line that says on what a page ran, as HTML.
+    """Return the line that names the host of a page's run, as HTML.
 
     Args:
-        run: what running the page gave.
+        run: the results of its blocks.
         versions: what ran it.
         notebook: the address of its notebook, from the page.
         more: what the line ends with, as HTML.

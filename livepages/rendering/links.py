@@ -23,7 +23,7 @@ class NameLinks(Treeprocessor):
     """Links names once the page is a tree in which highlighted blocks are stashed HTML."""
 
     def __init__(self, md: Markdown, shown: Callable[[], tuple[Page | None, Inventory]]) -> None:
-        """`shown` gives the page that is being converted, if it is one, and what has a reference."""
+        """Take `shown`, which returns the page that is being converted, if it is one, and what has a reference."""
         super().__init__(md)
         self._shown = shown
 

@@ -77,7 +77,7 @@ def render(bundle: Mapping[str, str], block: Block, number: int = 0) -> str:
 
     Args:
         bundle: its representations, by MIME type.
-        block: what gave it.
+        block: the block that displayed it.
         number: which of the block's outputs of its kind it is.
 
     Raises:

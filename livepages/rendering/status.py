@@ -87,7 +87,7 @@ class _Status:
     def _cell(self, page: Page, host: Host) -> str:
         seen = [one for block in page.cases for one in self._at(page, block) if one.host == host]
         good = sum(one.entry.good for one in seen)
-        # Everything ran, something has changed since, something failed: told by words, and at a glance.
+        # Everything ran, something has changed since, something failed: in words, and by color.
         state = "failed" if any(one.entry.outcome == FAILED for one in seen) else "stale"
         state = "good" if good == len(page.cases) else state
         words = [f'<span class="live-{state}">{good} of {len(page.cases)}</span>']
@@ -137,7 +137,7 @@ class _Status:
 
 
 def badge(project: Project, pages: Sequence[Page]) -> str:
-    """A small picture that says how many blocks every host has an up-to-date record of, as SVG."""
+    """Return a badge as SVG: how many blocks have an up-to-date record on every host."""
     records = Records(project)
     stale = records.stale(pages)
     total = sum(len(page.cases) for page in pages)

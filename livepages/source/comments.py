@@ -1,4 +1,4 @@
-"""The comments of pytest-codeblocks, and the Python fences of a page with what the comments say of each.
+"""The comments of pytest-codeblocks, and the Python fences of a page with the comments on each.
 
 A comment above a fence is about it: ``<!--pytest.mark.skipif(sys.platform == "win32", reason="…")-->``, or
 ``<!--pytest-codeblocks:importorskip(numpy)-->``. After ``<!--pytest-codeblocks:expected-output-->``, the next fence
@@ -30,13 +30,13 @@ _WITHOUT_EFFECT = {
 
 @dataclass
 class CommentedFence:
-    """A Python fence and what comments say of it."""
+    """A Python fence with the comments on it."""
 
     fence: Fence
     marks: tuple[str, ...] = ()  # as written
     importorskip: str = ""  # a module
     raises: str = ""  # the exception class that `xfail` names
-    continues: bool = False  # whether it says `cont`
+    continues: bool = False  # whether its comment is `cont`
     expected_output: str | None = None
     ignore_whitespace: bool = False  # in the expected output
 
@@ -114,7 +114,7 @@ class _Reader:
         self._begin()
 
     def finish(self) -> None:
-        """Refuse comments that no fence follows, and blocks that nobody would see."""
+        """Report comments that no fence follows, and blocks that would be neither run nor shown."""
         if self._output:
             self._refuse(self._output[0], "expected-output: no fence follows that holds it")
         elif self._waiting is not None:

@@ -1,4 +1,4 @@
-"""The front matter of a page: how its process is set up, and what the page says about itself."""
+"""The front matter of a page: the settings of its process, and its title, description and the like."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

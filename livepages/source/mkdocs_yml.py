@@ -27,7 +27,7 @@ _Loader.add_multi_constructor("", lambda loader, suffix, node: None)
 
 
 def read_configuration(file: Path, children: tuple[Path, ...] = ()) -> dict[str, object]:
-    """Return what a file says, and where it does not, what the file says that it inherits from, as MkDocs does.
+    """Return the configuration of a file, with the defaults of the file that it inherits from, as MkDocs does.
 
     Raises:
         ConfigurationError: one of them cannot be read.

@@ -36,7 +36,7 @@ class Option:
     affects: Affects
     example: str
     help: str  # in Markdown, for the README
-    markdown_exec: str = ""  # markdown-exec's keyword for it; empty if it knows none
+    markdown_exec: str = ""  # markdown-exec's keyword for it; empty if there is none
     formerly: str = ""  # a name it had once
 
 
@@ -177,7 +177,7 @@ class Options:
 
     @property
     def key(self) -> str:
-        """The options as part of the block's key, as text; empty if none of them changes what running it gives."""
+        """The options as part of the block's key, as text; empty if none of them changes its outcome."""
         given = self.given(Affects.RUN)
         return json.dumps(given, sort_keys=True) if given else ""
 

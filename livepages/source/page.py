@@ -92,7 +92,7 @@ class Block:
 
     @property
     def expected(self) -> Expected:
-        """The things that the page says the block does."""
+        """The outcome that the page expects of the block."""
         return Expected(
             self.options.raises,
             self.options.match,
@@ -165,7 +165,7 @@ class Page:
 
     @cached_property
     def shown(self) -> tuple[str, ...]:
-        """The text, in which fences of what only looks like Python go without the options that say why they do not run.
+        """The text, in which fences of what only looks like Python lose the options that say why they do not run.
 
         pymdownx.superfences would not take them for fences.
         """
@@ -361,7 +361,7 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
 def _blocks(
     lines: tuple[str, ...], origin: list[int], name: str, settings: Settings, faults: list[LineError]
 ) -> Iterator[Block]:
-    """The blocks of a page; what is wrong with one is added to its faults, so that all are told at once."""
+    """The blocks of a page; what is wrong with one is added to its faults, so that all are reported at once."""
     fences = list(find_fences(lines, origin))
     faults += (fault for fence in fences for fault in _lookalikes(fence, origin[fence.start]))
     beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))

@@ -9,7 +9,7 @@ Settings are in ``pyproject.toml``::
     inventories = "inventories"  # where the reference of libraries is; need not be there
     records = "records"       # what hosts saw
     reference = "cpu"         # the host whose records must be up to date
-    timeout = 60              # seconds a block may take, unless it says otherwise
+    timeout = 60              # seconds a block may take, unless its own option or its page's differs
     runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
     guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
     preload = []              # modules that every page finds imported; those it imports first are so anyway
@@ -94,7 +94,7 @@ class Project:
         return named(self.configuration.get("markdown_extensions")).get(name)
 
     def own(self, path: Path) -> Path:
-        """The path by which this project knows a file that it holds, however the file was reached.
+        """Return the path that this project uses for a file of its own, however the file was reached.
 
         Links inside the project are left as they are: a page that is one is a page of its own.
         """

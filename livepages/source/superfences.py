@@ -43,7 +43,7 @@ class Scanner:
 
     Args:
         languages: those that markdown-exec is enabled for.
-        validator: says whether a fence is executed; markdown-exec's.
+        validator: markdown-exec's, which decides whether a fence is executed.
         config: the site's, of superfences.
     """
 

@@ -218,7 +218,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     Args:
         job: the page.
         runtime: has been imported.
-        dependencies: notes what this process asks, where it has been set up for the page; else it is set up now.
+        dependencies: notes what this process looks up, if it was set up for the page; else it is set up now.
     """
     folder = Path(job.folder)
 
@@ -314,7 +314,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
 
 
 class NotBound:
-    """The names that blocks which did not run would have bound: whoever reads one would get an older value, or none."""
+    """The names that blocks which did not run would have bound: reading one would give an older value, or none."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}  # of the blocks, by name

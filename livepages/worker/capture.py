@@ -47,8 +47,8 @@ def _unbuffered(raw: Any) -> io.TextIOWrapper:
 class Capture:
     """Everything written to standard output and error, by whatever means, in order: each block into a file of its own.
 
-    What a process says that a block has started goes into that block's file, however late. No descriptor is kept but
-    1 and 2: a page may close any other.
+    The output of a process that a block has started goes into that block's file, however late. No descriptors are kept
+    but 1 and 2: a page may close any other.
     """
 
     def __init__(self, folder: Path, tidy: Callable[[str], str]) -> None:

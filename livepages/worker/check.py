@@ -1,4 +1,4 @@
-"""The comparison of what a block did with what its page says: in the page's process, and by whoever reports on it."""
+"""The comparison of a block's outcome with what its page expects, in the page's process and in reports."""
 
 import re
 
@@ -6,7 +6,7 @@ from livepages.worker.protocol import Expected, Outcome, Raised
 
 
 def check_outcome(expected: Expected, outcome: Outcome) -> tuple[str, str] | None:
-    """Return what is wrong with an outcome, in a sentence, and what belongs to it; None if it is as the page says."""
+    """Return what is wrong with an outcome: a sentence, and details; None if it is as the page expects."""
     raised = outcome.raised
     if outcome.skipped or outcome.pending:
         return None

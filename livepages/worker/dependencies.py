@@ -29,7 +29,7 @@ _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "ru
 
 
 class Dependencies:
-    """Notes what this process asks, from now on."""
+    """Note what this process looks up from now on."""
 
     def __init__(self, root: str, aside: Sequence[str], own: Sequence[str]) -> None:
         """Begin.
@@ -59,10 +59,10 @@ class Dependencies:
         os.environ.__class__ = _variables(self._variable)
 
     def go_on(self, tell: Callable[[tuple[str, ...], tuple[str, ...], dict[str, str | None]], None]) -> None:
-        """Note what this process asks, which may be another than before; one that it forks tells by `tell`.
+        """Note what this process looks up, which may be another than before; one that it forks reports by `tell`.
 
         Args:
-            tell: what says to the parent that a forked process has asked about these files, and these probes, and
+            tell: reports to the parent that a forked process has looked up these files, and these probes, and
                 what it saw.
         """
         self._process, self._began, self._tell = os.getpid(), time.time(), tell
@@ -83,7 +83,7 @@ class Dependencies:
                 self._started([arguments[0]])
 
     def _watch_folders(self) -> None:
-        """See what is asked by `os.stat` and its like; imports ask in another way, and are seen by `find_spec`."""
+        """Watch `os.stat` and its like; imports look files up in another way, and are watched by `find_spec`."""
         for name in ("stat", "lstat", "access"):
             setattr(os, name, self._noting(getattr(os, name), "asked"))
         os.listdir = self._noting(os.listdir, "files")
@@ -162,7 +162,7 @@ class Dependencies:
             self._busy.now = was
 
     def _note(self, kind: str, path: Any) -> None:
-        """Note a file or folder that is looked at; of ``files``, what it holds, else only what may be asked of it."""
+        """Note a file or folder that is looked at; of ``files``, its content, else only that it exists."""
         if getattr(self._busy, "now", False) or not isinstance(path, str | bytes | os.PathLike):
             return
         file = os.path.abspath(os.fsdecode(path))
@@ -234,7 +234,7 @@ class Dependencies:
         return tuple(sorted(file.removeprefix(beginning) for file in self._written if file.startswith(beginning)))
 
     def probes(self) -> tuple[str, ...]:
-        """All else that was asked."""
+        """Everything else that was looked up."""
         absent = {f"module {name}" for name in self._modules - sys.modules.keys()}
         return tuple(sorted(self._asked | absent))
 
@@ -263,7 +263,7 @@ def _database(name: Any) -> Any:
 
 
 def _variables(ask: Callable[[str], None]) -> Any:
-    """A class for ``os.environ`` that tells which variables are read, but for those that the process has set itself.
+    """A class for ``os.environ`` that notes which variables are read, except those that the process has set itself.
 
     Who goes through all of them is taken to hand them on to another process, or to look for names that the runtime and
     Python read, which are known anyway (`Runtime.fingerprint`).

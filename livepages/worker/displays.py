@@ -67,7 +67,7 @@ def _bundle(value: object) -> dict[str, str]:
     if hasattr(kind, "_repr_mimebundle_"):
         given = kind._repr_mimebundle_(value)
         found |= (given[0] if isinstance(given, tuple) else given) or {}
-    # A representation may come with metadata, which says how large to show it.
+    # A representation may come with metadata, such as the size to show it at.
     shown = {mime: data[0] if isinstance(data, tuple) else data for mime, data in found.items() if data is not None}
     if not shown.keys() - {"text/plain"}:
         return {}

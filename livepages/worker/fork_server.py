@@ -107,12 +107,12 @@ class _Template:
 
     pid: int
     jobs: int  # the descriptor that it reads jobs from
-    said: int  # the descriptor that it tells its progress by (`import_modules`)
+    said: int  # the descriptor that it reports its progress by (`import_modules`)
     root: str  # of the project
     began: float = field(default_factory=time.monotonic)
     progress: bytes = b""
     waiting: list[Job] | None = field(default_factory=list)  # until it is ready
-    answers: Mapping[str, str | None] = field(default_factory=dict)  # what its imports have asked
+    answers: Mapping[str, str | None] = field(default_factory=dict)  # what its imports have looked up
 
     @property
     def is_current(self) -> bool:
@@ -121,7 +121,7 @@ class _Template:
 
 
 class ForkServer:
-    """Forks a process for each job that it reads; says on standard output which began and which ended.
+    """Fork a process for each job that is read, and report on standard output which began and which ended.
 
     Args:
         runtime: has been imported.
@@ -240,7 +240,7 @@ class ForkServer:
         os.setsid()
         _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         _prctl(_ADOPT, 1)
-        # Only now can it be killed with all that it begins, so it is the one who says that it has begun.
+        # Only now can it be killed with all that it begins, so it reports itself that it has begun.
         self._tell(Forked(job.folder, os.getpid()))
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -306,7 +306,7 @@ class ForkServer:
             self.serve()
 
     def _hear(self, key: str) -> None:
-        """Take what a template says that is being made; when it is ready or has failed, do what waits for it."""
+        """Read the progress of a template that is being made; when it is ready or has failed, do what waits for it."""
         template = self._templates[key]
         data = os.read(template.said, 1 << 16)
         template.progress += data
@@ -333,7 +333,7 @@ class ForkServer:
     def _give_up_on_slow(self) -> None:
         for template in self._templates.values():
             if template.waiting is not None and time.monotonic() - template.began > IMPORT_LIMIT:
-                os.kill(template.pid, signal.SIGKILL)  # which closes what it tells its progress by
+                os.kill(template.pid, signal.SIGKILL)  # which closes the descriptor of its progress
 
     def _drain(self, template: _Template) -> None:
         """Let a template end when its pages have ended."""

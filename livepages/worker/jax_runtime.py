@@ -1,4 +1,4 @@
-"""All that the engine knows of JAX.
+"""Everything in the engine that is about JAX.
 
 jax is imported inside functions only, so that a build in which nothing runs never imports it.
 """

@@ -1,4 +1,4 @@
-"""The marks above a block that keep it from running, as users of pytest and pytest-codeblocks know them.
+"""The marks above a block that keep it from running, as in pytest and pytest-codeblocks.
 
 Asked in the page's process, where it can do no harm, right before the block would run.
 """
@@ -20,7 +20,7 @@ class Mark:
         self.name, self.conditions, self.reason = name, conditions, reason
 
     def __call__(self, *conditions: object, reason: str = "", **_: object) -> "Mark":
-        """The mark with what is said of it."""
+        """Return the mark with a message about it."""
         return Mark(self.name, conditions, reason)
 
 
@@ -29,7 +29,7 @@ class _Marks:
         return Mark(name)
 
 
-# What a mark may ask.
+# The names that a mark may use.
 _NAMES: dict[str, Any] = {"os": os, "platform": platform, "shutil": shutil, "sys": sys}
 
 

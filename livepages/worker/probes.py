@@ -63,7 +63,7 @@ def content(file: Path) -> str | None:
 def signature(file: Path) -> tuple[int, ...] | None:
     """Return numbers that differ as soon as a file is another one or was written to; None if it is not there.
 
-    Of its times, anybody can set the one that is shown, but nobody the one at which that was set.
+    Any program can set a file's modification time, but not its change time.
     """
     try:
         found = file.stat()

@@ -14,10 +14,10 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 OUT, ERR = "out", "err"  # the streams that a block writes to
-# In the folder of a run: what its process says, what the blocks write, a file each, and what broke the process if
-# anything did.
+# In the folder of a run: the messages of its process, the output of the blocks, a file each, and what broke the process
+# if something did.
 MESSAGES, OUTPUTS, CRASH = "messages", "outputs", "crash"
-EXIT_CANNOT_REPORT = 71  # the exit status of a process that could not say what broke it
+EXIT_CANNOT_REPORT = 71  # the exit status of a process that could not report what broke it
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Expected:
-    """The things that a block must do, as its page says."""
+    """The outcome that a page expects of a block."""
 
     raises: str = ""  # an exception class
     match: str = ""  # a regular expression for its message
@@ -137,7 +137,7 @@ class Exited:
 class Ready:
     """The process is set up."""
 
-    seconds: float  # since it was asked for
+    seconds: float  # since it was requested
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class LateFailure:
 
 @dataclass(frozen=True)
 class DependenciesReported:
-    """A process that the page forked has asked about its surroundings."""
+    """A process that the page forked has looked something up in its surroundings."""
 
     files: tuple[str, ...]
     probes: tuple[str, ...]
@@ -185,7 +185,7 @@ class Finished:
 
     device: str
     files: tuple[str, ...]  # and folders, whose content it rests on
-    probes: tuple[str, ...]  # all else that it asked about its surroundings
+    probes: tuple[str, ...]  # everything else that it looked up
     contents: Mapping[str, str | None]  # of the files that it read: their probes, and the answers then
     written: tuple[str, ...]  # files of the project that it has written itself
     modules: tuple[str, ...]  # top-level names of those that it imported from distributions

@@ -31,9 +31,9 @@ def lacks(needs: str) -> str:
 
 
 class Runtime:
-    """Plain Python, and what every other runtime has to say and do in its own way.
+    """Plain Python, and the interface that every other runtime implements.
 
-    The methods down to `setup` are asked where sites are built, and import nothing of the runtime; the others in the
+    The methods down to `setup` are called where sites are built, and import nothing of the runtime; the others in the
     page's own process.
     """
 
@@ -183,7 +183,7 @@ class Runtime:
 
 
 _PYTHON = f"Python {platform.python_version()}"
-# What says where modules are. Of all that Python and the C library read, this alone pages find as it is set.
+# The variable for folders of modules: the only one of those for Python and the C library that pages get as it is set.
 MODULE_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONNOUSERSITE", "PYTHONUSERBASE")
 _DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 
@@ -243,7 +243,7 @@ def is_device(needs: str) -> bool:
 def installed(distribution: str) -> str:
     """The version of an installed distribution, empty if there is none; without importing it.
 
-    Looking for it takes milliseconds, so it is asked once, until its cache is cleared.
+    Looking it up takes milliseconds, so it is done once, until the cache is cleared.
     """
     try:
         return version(distribution)
@@ -269,7 +269,7 @@ def runtimes() -> tuple[str, ...]:
 
 @cache
 def find_runtime(name: str) -> Runtime:
-    """Return the runtime of a name: one of the engine's own, else the class that an entry point of this name gives.
+    """Return the runtime of a name: one of the engine's own, else the class of the entry point with this name.
 
     Raises:
         ValueError: there is none, or it cannot be imported.

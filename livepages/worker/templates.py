@@ -1,4 +1,4 @@
-"""Importing what pages begin with before they are forked, where nobody can tell the difference."""
+"""Importing what pages begin with before they are forked, where pages cannot tell the difference."""
 
 import json
 import os
@@ -42,10 +42,10 @@ def import_modules(
         runtime: of the page.
         folder: holds the folders of all runs.
         said: a descriptor, to which the name of each module is written before it is imported, and in the end `READY`
-            with all that the imports have asked.
+            with everything that the imports have looked up.
 
     Returns:
-        What notes all that this process asks; None if no page must be forked from it.
+        The object that notes what this process looks up; None if no page must be forked from it.
     """
     heard = folder / f"template-{os.getpid()}"
     heard.mkdir()
@@ -70,7 +70,7 @@ def import_modules(
 
 
 def set_up(job: Job, runtime: Runtime, folder: Path) -> Dependencies:
-    """Set up this process as a page's; return what notes all that it asks from now on.
+    """Set up this process as a page's; return the object that notes what it looks up from now on.
 
     Raises:
         Exception: what the runtime has against a name or a value of the settings.
@@ -87,7 +87,7 @@ def _files() -> list[str]:
 
 
 def _open_descriptors() -> set[tuple[str, str]]:
-    """The descriptors of this process, with what they are; none where the system does not say."""
+    """The descriptors of this process, with what they are; none on systems that do not list them."""
     found = set()
     for descriptor in Path("/proc/self/fd").glob("*"):
         try:

@@ -12,7 +12,7 @@ def load() -> float:
     """Return how many threads want each processor now, at least 1; on other systems, the mean of a minute."""
     processors = os.cpu_count() or 1
     try:
-        wanting = int(_AVERAGES.read_text(encoding="ascii").split()[3].partition("/")[0]) - 1.0  # who asks is one
+        wanting = int(_AVERAGES.read_text(encoding="ascii").split()[3].partition("/")[0]) - 1.0  # this process is one
     except (OSError, ValueError, IndexError):
         wanting = 0.0
         with contextlib.suppress(OSError, AttributeError):
