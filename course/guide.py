@@ -87,7 +87,7 @@ class CourseGuide(Guide):
         return without_marks(html)
 
     def files(self) -> dict[str, str]:
-        """What programs that write JAX read, and the script that upgrades old code."""
+        """Return the files for programs that write JAX, and the script that upgrades old code."""
         if not (self.course.docs.parent / "snippets/idioms.toml").is_file():
             return {}  # the pages are of a test's own
         from course import jax_now

@@ -141,7 +141,7 @@ def _relevance(idiom: Idiom) -> tuple[int, bool, tuple[int, ...]]:
 
 
 def _written(idiom: Idiom) -> str:
-    """What to write: code that fits into a line, else the note that names some; empty if there is neither."""
+    """Return the new code if it fits into a line, else the note if it names some, else nothing."""
     first, *more = re.sub(r":\n    pass$", ": pass", idiom.new).split("\n")
     if not more or (len(more) == 1 and not more[0].startswith(("with", " ", "@")) and not first.endswith(":")):
         return f"`{'; '.join([first, *more])}`"

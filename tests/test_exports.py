@@ -19,7 +19,7 @@ from livepages.course import Course, history, read_course
 from livepages.execution import Run, pair_results
 from livepages.exporters import OutputFolder, publish
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
-from livepages.exporters.contents import LIMIT, Entry, contents
+from livepages.exporters.contents import LIMIT, ListedPage, contents
 from livepages.exporters.download import indented
 from livepages.exporters.html_to_markdown import as_markdown
 from livepages.exporters.kernel_program import kernel_program
@@ -535,10 +535,10 @@ def test_the_contents_for_machines(book: Book, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_long_contents_say_less_of_the_longest_part_first() -> None:
-    def pages(number: int, words: str) -> list[Entry]:
-        return [Entry(f"T{n}", f"{n}.md", f"{words} {n}") for n in range(number)]
+    def pages(number: int, words: str) -> list[ListedPage]:
+        return [ListedPage(f"T{n}", f"{n}.md", f"{words} {n}") for n in range(number)]
 
-    def sizes(*parts: tuple[str, list[Entry]]) -> list[bool]:
+    def sizes(*parts: tuple[str, list[ListedPage]]) -> list[bool]:
         text = contents("# Book", "", parts)["llms.txt"]
         assert len(text.encode()) <= LIMIT
         return [said in text for said in ("word 7", "[T7](7.md)", "few 7", "](llms-long.txt)", "](llms-short.txt)")]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from livepages.execution.engine import Engine, Entry, Keep
+from livepages.execution.engine import CacheEntry, Engine, Keep
 from livepages.execution.results import Run
 from livepages.execution.runner import Running, finished
 from livepages.source import Page
@@ -21,10 +21,10 @@ class _Attempt:
     saved: object  # the signature of the page's file when the page was read last
     reported: bool = False
     finished_late: Callable[[Path], None] | None = None  # to be called when it has finished
-    _entry: Entry | None = None
+    _entry: CacheEntry | None = None
 
     @property
-    def entry(self) -> Entry | None:
+    def entry(self) -> CacheEntry | None:
         """The entry of the cache for the run; None if it still runs."""
         if self._entry is None and self.running.future.done():
             page = self.running.task.page

@@ -24,8 +24,8 @@ from livepages.worker import Outcome, from_json, installed, run_probe, signature
 _DAMAGED = (LookupError, TypeError, ValueError, AttributeError, StopIteration)
 log = logging.getLogger(__name__)
 
-Entry = Mapping[str, Any]  # what the cache holds of a run
-Keep = Callable[[Page, Run], Entry]
+CacheEntry = Mapping[str, Any]  # what the cache holds of a run
+Keep = Callable[[Page, Run], CacheEntry]
 
 
 class Engine:
@@ -143,7 +143,7 @@ class Engine:
             self._said.add(message)
             log.warning(message)
 
-    def holds(self, entry: Entry) -> bool:
+    def holds(self, entry: CacheEntry) -> bool:
         """Return whether nothing has changed that a run rests on."""
         self._forget()
         return not any(self._changes(entry))
@@ -153,7 +153,7 @@ class Engine:
         host, before = self._host(), NamedFiles(self.project).signatures()
         declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
 
-        def keep(page: Page, run: Run) -> Entry:
+        def keep(page: Page, run: Run) -> CacheEntry:
             probes = {probe for probe in run.probes if _is_open(probe)}
             probes |= {"root"} if _is_tied_to(self.project.root, run) else set()
             answers = {probe: run_probe(probe, str(self.project.root)) for probe in probes}
@@ -215,7 +215,7 @@ class Engine:
         settings = dict(project.options), project.preload, project.name(project.snippets)
         return json.dumps([project.runtime.fingerprint(), engine_digest(), *settings], sort_keys=True, default=str)
 
-    def _changes(self, entry: Entry) -> Iterator[str]:
+    def _changes(self, entry: CacheEntry) -> Iterator[str]:
         """Yield each change of something that a kept run rests on, in words."""
         for probe, was in entry["answers"].items():
             if self._answer(probe) != was:

@@ -12,7 +12,7 @@ WHOLE = "llms-full.txt"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedPage:
     """A page: its title, the address of its Markdown, what it is about, and its questions with their anchors."""
 
     title: str
@@ -36,7 +36,7 @@ class Entry:
         return "\n".join([self.line, *(f"  - [{title}]({self.address}#{anchor})" for title, anchor in self.questions)])
 
 
-def contents(head: str, base: str, parts: Iterable[tuple[str, list[Entry]]]) -> dict[str, str]:
+def contents(head: str, base: str, parts: Iterable[tuple[str, list[ListedPage]]]) -> dict[str, str]:
     """Return the texts of ``llms.txt`` and of a file for each part with a title, by their names.
 
     The file of a part has everything. The one of the site lists each page with what it is about; where that is more
@@ -47,7 +47,7 @@ def contents(head: str, base: str, parts: Iterable[tuple[str, list[Entry]]]) -> 
         base: the address of the site, with a slash at its end; empty where nobody knows.
         parts: the titles of parts, empty for pages outside of any, and their pages, in order.
     """
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[ListedPage]] = {}
     for title, entries in parts:
         groups.setdefault(title, []).extend(entries)
     groups = {title: entries for title, entries in groups.items() if entries}

@@ -13,7 +13,7 @@ from livepages.course import Course, OutputPaths, history
 from livepages.execution import Run
 from livepages.exporters import kernel_program
 from livepages.exporters.cells import pieces, split_cells, summary
-from livepages.exporters.contents import WHOLE, Entry, contents
+from livepages.exporters.contents import WHOLE, ListedPage, contents
 from livepages.exporters.download import Download
 from livepages.exporters.feed import FeedEntry, feed
 from livepages.exporters.markdown import front_matter, plain
@@ -169,10 +169,10 @@ class Publication:
         parts = ((part.title, [self._entry(path) for path in part.pages if path in self._ran]) for part in course.parts)
         return contents("\n\n".join(head), self._base, parts)
 
-    def _entry(self, path: Path) -> Entry:
+    def _entry(self, path: Path) -> ListedPage:
         page, place = self._ran[path][0], self._places[path]
         questions = ((section.title, section.anchor) for section in page.sections if section.title.endswith("?"))
-        return Entry(page.title, self._base + quote(place.markdown), summary(page), tuple(questions))
+        return ListedPage(page.title, self._base + quote(place.markdown), summary(page), tuple(questions))
 
     @cached_property
     def _days(self) -> dict[Path, str]:

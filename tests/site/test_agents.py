@@ -1,4 +1,4 @@
-"""What programs read that write JAX: it is small, every line of it runs, and its digests are right."""
+"""The files for programs that write JAX: they are small, every line of them runs, and their digests are right."""
 
 import hashlib
 import json

@@ -77,7 +77,7 @@ UNTOUCHED = {
 
 @pytest.fixture(autouse=True)
 def knowing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the published script does, the module knows what the idioms say."""
+    """Load the idioms into the module, as the published script does."""
     monkeypatch.setattr(upgrade_jax, "KNOWN", jax_now.known())
 
 
