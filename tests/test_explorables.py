@@ -20,7 +20,7 @@ RATES = 'vary="lr=0.01, 0.1, 1.0"\nprint(lr * 2)'
 
 
 def printed(page: Page, run: Run) -> dict[str, str]:
-    """What each block printed, by its line and values."""
+    """Return what each block printed, by its line and values."""
     return {result.block.where: result.outcome.stdout for result in run.program}
 
 

@@ -291,8 +291,8 @@ class Runner:
         messages.all[begin:] = [message for message in messages.all[begin:] if getattr(message, "block", at) == at]
         if outcome.stopped_by is not None:
             where = f"the block on line {blocks[outcome.stopped_by].line}"
-            fault = f"{where}, which comes before it, failed when it ran again for these values"
-            messages.all.append(BlockFinished(at, Outcome(fault=fault)))
+            process_error = f"{where}, which comes before it, failed when it ran again for these values"
+            messages.all.append(BlockFinished(at, Outcome(process_error=process_error)))
 
     def _run_program(self, project: Project, running: Running, only: list[int]) -> None:
         """Run some blocks of a page; where one ends the process, those that do not rest on it in another."""
