@@ -11,8 +11,10 @@ import pytest
 import yaml
 from playwright.sync_api import Locator, Page, expect
 
+from course.answers import Site
 from tests.browser.conftest import Found
 from tests.browser.reader import View, Visit
+from tests.pasted import all_pasted
 from tests.site.test_answers import PAGES, QUESTION
 
 Open = Callable[..., Visit]
@@ -285,3 +287,16 @@ def test_going_to_an_answer_without_a_reload_works_and_its_questions_are_describ
         r'<script type="application/ld\+json">(.*?)</script>', (folder / "answers/loops/index.html").read_text()
     )
     assert described and len(json.loads(described[1])["mainEntity"]) >= 12
+
+
+# --- the same from Python -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_programs_get_what_readers_get_for_every_recorded_query(ask: Ask, folder: Path) -> None:
+    """The script of the site ranks for both: in Chromium, and in the engine of `course.answers`."""
+    queries = [record["query"] for record in ASKED] + [pasted.pasted for pasted in all_pasted()]
+    site = Site(folder)
+    shown, told = ask(queries), {query: site.find(query) for query in queries}
+    found = {query: Found([hit.location for hit in told[query].hits], told[query].note) for query in queries}
+    assert {query: found[query] for query in queries if found[query] != shown[query]} == {}

@@ -1,0 +1,111 @@
+"""Answer programs from the built site over the Model Context Protocol, on standard input and output.
+
+    python -m course.mcp [SITE]    # the folder of the built site; by default: site
+
+It opens no other file and no connection, and runs no code but the site's own search.
+"""
+
+import argparse
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from mcp.server import MCPServer
+from mcp.types import ToolAnnotations
+
+from course.answers import Hit, Site
+
+SHOWN = 5
+ROWS = "lookup/then-and-now/#old-"
+ABOUT = (
+    "What is known here of JAX was run on the release that the site names. Look up an error before you explain it, and "
+    "an old name before you write it."
+)
+
+
+def server(site: Site) -> MCPServer:
+    """Return the server of a built site."""
+    made = MCPServer(
+        "live-jax", title="Live JAX", instructions=ABOUT, website_url=site.url or None, log_level="WARNING"
+    )
+    thread = ThreadPoolExecutor(1)
+    thread.submit(site.find, "jax")  # the first query takes as long as a hundred others
+    reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+
+    async def answered(answer: Callable[[Site, str], str], given: str) -> str:
+        return await asyncio.get_running_loop().run_in_executor(thread, answer, site, given)
+
+    @made.tool(annotations=reads)
+    async def search(query: str) -> str:
+        """Find sections of the site that answer a question, in any words, or that are about a name."""
+        return await answered(searched, query)
+
+    @made.tool(annotations=reads)
+    async def explain_error(traceback: str) -> str:
+        """Say what an error of JAX means and how to repair it, by its message or by all of its traceback."""
+        return await answered(explained, traceback)
+
+    @made.tool(annotations=reads)
+    async def replace(name: str) -> str:
+        """Say what to write in place of an old name of JAX, such as jax.tree_map, and since when it is gone."""
+        return await answered(replaced, name)
+
+    return made
+
+
+def searched(site: Site, query: str) -> str:
+    """Return what the search of the site shows, as Markdown."""
+    found = site.find(query)
+    lines = [found.note] if found.note else []
+    lines += [_line(site, hit) for hit in found.hits[:SHOWN]]
+    return "\n\n".join(lines) or "The site has nothing on that."
+
+
+def explained(site: Site, traceback: str) -> str:
+    """Return the entry of the error, and what else is near; or that there is none."""
+    found = site.find(traceback)
+    entry = found.best
+    if entry is None or found.note:
+        return searched(site, traceback)
+    near = [_line(site, hit) for hit in found.hits[:SHOWN] if hit is not entry]
+    return "\n".join([site.section(entry.location), "Near it:\n", *near])
+
+
+def replaced(site: Site, name: str) -> str:
+    """Return the row of an old name; or that there is none."""
+    short = re.sub(r"\(.*", "", name.strip(), flags=re.DOTALL)
+    row = site.find(short).best
+    if row is None or not _is_row(row.location, short):
+        rows = site.address(ROWS.partition("#")[0])
+        return f"No row for {name}: it is no old name that this site knows. All of them: {rows}"
+    return site.section(row.location)
+
+
+def _is_row(location: str, name: str) -> bool:
+    """Whether a place is the row of a name, or of a call by this name with certain arguments."""
+    own = location.removeprefix(ROWS).lower()
+    full = re.sub(r"^(jnp|np)\b", lambda found: {"jnp": "jax.numpy", "np": "numpy"}[found[0]], name).lower()
+    written = {name.lower(), full}
+    return location.startswith(ROWS) and (
+        own in written or own.endswith(f".{full}") or any(own.startswith(f"{each}-") for each in written)
+    )
+
+
+def _line(site: Site, hit: Hit) -> str:
+    return f"- **{hit.title}** {site.address(hit.location)}\n  {hit.excerpt}".rstrip()
+
+
+def main() -> None:
+    """Serve until the input ends."""
+    parser = argparse.ArgumentParser(prog="python -m course.mcp", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("site", nargs="?", type=Path, default=Path("site"), help="the built site (default: site)")
+    folder: Path = parser.parse_args().site
+    if not (folder / "search/search_index.json").is_file():
+        parser.error(f"{folder}: holds no built site; `make site` builds it")
+    server(Site(folder)).run("stdio")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Programs ask the built site over the Model Context Protocol; here by the client of its SDK, of a small site."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from course.answers import Site
+from tests.conftest import HANG
+
+ROOT = Path(__file__).parents[2]
+ENTRIES = [
+    {"location": "speed/loops/", "title": "Loops", "text": "<p>About loops.</p>"},
+    {
+        "location": "speed/loops/#early-exit",
+        "title": "How do I stop a loop early?",
+        "text": "<p>Use <code>jax.lax.while_loop</code>.</p><pre><code>jax.lax.while_loop(f, g, 0)\n</code></pre>",
+        "asked": ["break out of a loop"],
+    },
+    {"location": "lookup/errors/", "title": "Errors", "text": ""},
+    {
+        "location": "lookup/errors/#TracerBoolConversionError",
+        "title": "TracerBoolConversionError",
+        "text": "<p>Attempted boolean conversion of traced array with shape bool[].</p><p>Write <code>jnp.where</code>.</p>",
+    },
+    {"location": "lookup/then-and-now/", "title": "Then and now", "text": ""},
+    {
+        "location": "lookup/then-and-now/#old-jax.tree_map",
+        "title": "<code>jax.tree_map</code>",
+        "text": "<p>Removed in 0.6.0. Write:</p><pre><code>jax.tree.map(f, x)\n</code></pre>",
+    },
+]
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/home/me/train.py", line 3, in <module>
+    f(1.0)
+jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with the scripts of this one, and few sections."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "course/theme/javascripts", site / "javascripts")
+    (site / "search").mkdir()
+    (site / "search/search_index.json").write_text(json.dumps({"docs": ENTRIES}))
+    (site / "index.html").write_text('<link rel="canonical" href="https://jax.example/">')
+    return site
+
+
+def ask(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
+    """What the tools say, and before it their names."""
+
+    async def asked() -> list[str]:
+        server = StdioServerParameters(command=sys.executable, args=["-m", "course.mcp", str(folder)], cwd=ROOT)
+        async with Client(server, read_timeout_seconds=HANG) as client:
+            tools = (await client.list_tools()).tools
+            said = [" ".join(sorted(tool.name for tool in tools))]
+            for name, arguments in calls:
+                result = await client.call_tool(name, arguments)
+                assert not result.is_error, result
+                said.append("".join(getattr(part, "text", "") for part in result.content))
+            return said
+
+    return asyncio.run(asked())
+
+
+def test_the_client_of_the_sdk_gets_answers(folder: Path) -> None:
+    names, found, explained, replaced, unknown = ask(
+        folder,
+        ("search", {"query": "break out of a loop"}),
+        ("explain_error", {"traceback": TRACEBACK}),
+        ("replace", {"name": "jax.tree_map(f, x)"}),
+        ("replace", {"name": "jax.numpy.sin"}),
+    )
+    assert names == "explain_error replace search"
+    assert "- **How do I stop a loop early?** https://jax.example/speed/loops/#early-exit\n" in found
+    assert explained.startswith("## TracerBoolConversionError\n\nAttempted boolean")
+    assert "Write `jnp.where`." in explained and "https://jax.example/lookup/errors/#TracerBool" in explained
+    assert "```text\njax.tree.map(f, x)\n```\n\nhttps://jax.example/lookup/then-and-now/#old-jax.tree_map" in replaced
+    assert unknown.startswith("No row for jax.numpy.sin")
+
+
+def test_what_the_search_says_of_a_query_is_said(folder: Path) -> None:
+    site = Site(folder)
+    assert "“football”" in site.find("football").note
+    assert site.find("how do I stop a loop early").note == ""
+
+
+def test_a_folder_without_a_site_is_named(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "course.mcp", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HANG, check=False)
+    assert done.returncode == 2
+    assert f"{tmp_path}: holds no built site; `make site` builds it" in done.stderr
