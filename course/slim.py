@@ -45,8 +45,9 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def bare(text: str, suffix: str) -> str:
-    """A style sheet (`.css`) or a script (`.js`) of ours without comments and indents."""
-    return re.sub(r"(?m)^[ \t]+", "", COMMENT[suffix].sub("", text))
+    """A style sheet (`.css`) or a script (`.js`) of ours without comments and indents, a style sheet without blanks."""
+    short = re.sub(r"(?m)^[ \t]+", "", COMMENT[suffix].sub("", text))
+    return re.sub(r"\s*([{};,])\s*|(:) ", r"\1\2", short) if suffix == ".css" else short
 
 
 def slimmed(style: str) -> str:

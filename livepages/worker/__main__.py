@@ -402,6 +402,8 @@ def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.
     """The threads that keep a script from ending, after a second's grace, and the block that began each."""
     clock = LoadAdjustedTimer()
     running = [thread for thread in started if not thread.daemon]
+    if any(thread.is_alive() for thread in running):
+        gc.collect()  # some end with the iterator that they work for
     while running and clock.seconds() < 1.0:
         running[0].join(0.02)
         running = [thread for thread in running if thread.is_alive()]
