@@ -46,7 +46,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Found:
-    """What the search shows for a query, with a page before its sections, and what it says of them."""
+    """The results of a query, with a page before its sections, and a note about them."""
 
     hits: list[Hit]
     note: str
@@ -89,7 +89,7 @@ class Site:
         return f"## {_plain(entry['title'])}\n\n{as_markdown(entry['text'])}\n\n{self.address(location)}\n"
 
     def find(self, query: str) -> Found:
-        """What the search of the site shows for a query."""
+        """Return the results of the site's search for a query."""
         done = self._engine.get("ask")(query)
         while self._engine.execute_pending_job():
             pass

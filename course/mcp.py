@@ -84,7 +84,7 @@ def replaced(site: Site, name: str) -> str:
 
 
 def _is_row(location: str, name: str) -> bool:
-    """Whether a place is the row of a name, or of a call by this name with certain arguments."""
+    """Return whether a location is the row of a name, or of a call by this name with certain arguments."""
     own = location.removeprefix(ROWS).lower()
     full = re.sub(r"^(jnp|np)\b", lambda found: {"jnp": "jax.numpy", "np": "numpy"}[found[0]], name).lower()
     written = {name.lower(), full}

@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ask(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
-    """What the tools say, and before it their names."""
+    """Return the names of the tools, and then their answers."""
 
     async def asked() -> list[str]:
         server = StdioServerParameters(command=sys.executable, args=["-m", "course.mcp", str(folder)], cwd=ROOT)
