@@ -44,6 +44,7 @@
   const arrived = () => {
     offer();
     if (stored(`live-edits:${location.pathname}`)) load("page.js").then(({ restore }) => restore());
+    if (document.querySelector(".live-vary")) import(new URL("vary.js", own)).then(({ vary }) => vary());
     for (const place of document.querySelectorAll("[data-live-edits]")) load("stored.js").then(({ list }) => list(place));
   };
 

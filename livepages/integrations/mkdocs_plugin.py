@@ -26,7 +26,7 @@ from livepages.course import make_course
 from livepages.execution import Engine, Failure, Runner, WorkerError, count
 from livepages.exporters import OutputFolder, Publication
 from livepages.integrations.address import check_address, explained
-from livepages.integrations.assets import SCRIPT, SERVED, STYLE
+from livepages.integrations.assets import SCRIPT, SERVED, STYLE, copy_assets
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.kernels import Kernels
@@ -301,7 +301,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
-        if self._current().engine.project.fences == "exec":
+        project = self._current().engine.project
+        if project.fences == "exec":
+            copy_assets(OutputFolder(Path(config.site_dir), project.docs, self._emptied))
             self._end_ahead()
             self._current().over()
             return
