@@ -8,7 +8,7 @@ from pathlib import Path
 
 import quickjs
 
-from livepages.exporters.html_to_markdown import as_markdown
+from livepages.exporters import as_markdown
 
 _IMPORT = re.compile(r'^import (?P<what>[\w{}, ]+) from "(?P<module>[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |class )", re.MULTILINE)

@@ -46,7 +46,6 @@ SAID: dict[str, tuple[str, Callable[[Any, dict[int | float, int | float]], bool]
         "no such class",
         lambda x, changed: not 0 <= min(changed.values(), default=0) <= max(changed.values(), default=0) < 3,
     ),
-    "Cross-entropy": ("one number per example", lambda x, changed: changed.get(2, 2) != 2),  # the number of examples
     "Divide integers, round down": ("by zero", lambda x, changed: 0 in changed.values()),
 }
 # What other rows say of all functions, by the error of NumPy: an index is moved inside, and no matrix is refused.
