@@ -1362,8 +1362,9 @@ y / jnp.sqrt(x.var() + 1e-5)
 # %% Cross-entropy
 # note: In Optax it is `softmax_cross_entropy_with_integer_labels`, which returns one number per example.
 # numpy
-shifted = m - m.max(1, keepdims=True)  # so that exp stays finite
-logs = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+top = m.max(1, keepdims=True)  # exp stays finite
+total = np.exp(m - top).sum(1, keepdims=True)
+logs = m - top - np.log(total)
 -logs[np.arange(2), [2, 0]].mean()
 # torch
 F.cross_entropy(m, torch.tensor([2, 0]))

@@ -142,8 +142,8 @@ class Options:
     width: int = _option(0, _number_of_columns, Affects.RUN, "100",
         "the width of the terminal that the block finds, in columns", "width")
     vary: tuple[Varied, ...] = _option((), read_varied, Affects.PROGRAM, "lr=0.01, 0.1, 1.0",
-        "the block runs once for each of these values, and the page shows a control that switches between what they "
-        "gave; what comes after sees the first. Two names (`a=1, 2; b=3, 4`) make a grid")
+        "the block runs once for each of these values, and the page shows a control that switches between "
+        "their outputs; later blocks see the first. Two names (`a=1, 2; b=3, 4`) make a grid")
     raises: str = _option("", _text("the name of an exception class", _is_class), Affects.CHECK, "TypeError",
         "the block must raise this error, which the page shows")
     match: str = _option("", _pattern, Affects.CHECK, "shapes .* differ",
