@@ -296,7 +296,7 @@ class _Guided(Treeprocessor):
 
 
 class _Check(Postprocessor):
-    """Sees to it that every block of the page is in what is shown, and that little else is."""
+    """Report the blocks and formulas of a page that its HTML lacks, then remove what only this check needs."""
 
     def __init__(self, show: _Show) -> None:
         super().__init__(show.md)
