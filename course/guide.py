@@ -166,9 +166,8 @@ class CourseGuide(Guide):
             for block, uses in PageNames(page, self.inventory).blocks:
                 for use in uses:
                     if use.address and use.name not in self.inventory.modules:
-                        entry = entries.setdefault(use.address, _IndexEntry(use.address))
-                        entry.names.append(use.name)
-                        entry.places.setdefault(page.name, (page, block.fence.start))
+                        place = page, block.fence.start
+                        entries.setdefault(use.address, _IndexEntry(use.address, place)).names.append(use.name)
         return sorted(entries.values(), key=lambda entry: (entry.library, entry.name.lower()))
 
 
@@ -177,8 +176,8 @@ class _IndexEntry:
     """One thing in the index."""
 
     address: str
+    place: tuple[Page, int]  # that uses it first, and its line; with all of them the index is half as large again
     names: list[str] = field(default_factory=list)  # as used
-    places: dict[str, tuple[Page, int]] = field(default_factory=dict)  # the first line of each page, by its name
 
     @property
     def name(self) -> str:
@@ -191,12 +190,9 @@ class _IndexEntry:
 
     def lines(self, here: Page, stash: Callable[[str], str]) -> list[str]:
         """The entry as Markdown."""
-        # Shown is the first place alone: with all of them the index is half as large again.
-        link, others = _link(here, *next(iter(self.places.values()))), len(self.places) - 1
-        more = f" and {count(others, 'other page')}" if others else ""
         # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
         heading = stash(f'<div class="live-entry"><h3 id="{self.name}"><code>{self.name}</code></h3>')
-        place = f"{link}{more}; [reference]({self.address})"
+        place = f"{_link(here, *self.place)}; [reference]({self.address})"
         return ["", heading, "", place, "{ data-search-exclude }", "", stash("</div>"), ""]
 
 
