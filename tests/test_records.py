@@ -156,6 +156,23 @@ def test_records_of_pages_that_are_gone_are_orphans_until_the_next_recording(rec
     assert Records(site.project).orphans([other]) == []
 
 
+def test_a_page_recorded_alone_names_its_instruction_set_where_it_is_not_its_host_s(
+    recorded: tuple[Site, Page, Run],
+) -> None:
+    site, page, run = recorded
+    own = Records(site.project).hosts[0].instruction_set
+    rename(site, "cpu", instruction_set="sve")
+    record(site.project, "cpu", [(page, run)], partial=True)
+    assert yaml.safe_load(files(site)["cpu.yml"])["instruction_set"] == "sve"
+    assert yaml.safe_load(files(site)["page.yml"])["instruction_set"] == own
+    records = Records(site.project)
+    [seen] = records.seen(page)(page.blocks[0])
+    assert (seen.host.instruction_set, seen.host) == (own, records.hosts[0])
+    rename(site, "cpu", instruction_set=own)
+    record(site.project, "cpu", [(page, run)], partial=True)
+    assert "instruction_set" not in yaml.safe_load(files(site)["page.yml"])
+
+
 def test_recording_again_adds_the_instruction_set_to_a_record_without_one(recorded: tuple[Site, Page, Run]) -> None:
     site, page, run = recorded
     before = files(site)

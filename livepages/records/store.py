@@ -38,7 +38,8 @@ class Host:
     processor: str
     driver: str
     system: str  # and the architecture
-    instruction_set: str = field(default="", kw_only=True)  # the newest one used; empty if the system names none
+    # The newest one used; empty if the system names none. A page that was recorded again later may have another.
+    instruction_set: str = field(default="", kw_only=True, compare=False)
     python: str
     versions: Mapping[str, str]  # of the runtime's distributions; in the file each stands for itself
     distributions: Mapping[str, str]  # versions of what the pages imported
@@ -226,7 +227,9 @@ class Records:
         if not file.is_file():
             return None
         try:
-            return PageRecord(host, **_read_page(file, signature(file)))
+            about = {**_read_page(file, signature(file))}
+            instruction_set = about.pop("instruction_set") or host.instruction_set
+            return PageRecord(replace(host, instruction_set=instruction_set), **about)
         except RecordError as error:
             unread.append(self._failure(file, host.name, error))
             return None
@@ -280,7 +283,8 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
         project: the project.
         name: of this host.
         ran: every page that could be read, and its run here.
-        partial: whether `ran` holds only some of the pages; records of others are left as they are.
+        partial: whether `ran` holds only some of the pages; records of others are left as they are. Their computer may
+            have another instruction set than that of these pages.
 
     Returns:
         the files that changed.
@@ -295,7 +299,9 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     host = _this_host(project, name, [module for _, run in ran for module in run.modules])
     known = Records(project)
     before = next((other for other in known.hosts if other.name == name), None)
-    if before and (_is_another_kind(before, host, project.runtime) or _number(before.release) > _number(host.release)):
+    if before and (
+        _is_another_kind(before, host, project.runtime, partial) or _number(before.release) > _number(host.release)
+    ):
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
     if partial and before and before.release != host.release:
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record all pages, not only some")
@@ -306,9 +312,11 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
         # Of a block that did not run because another one failed, nothing is known.
         kept = [_entry_to_keep(old, result, project.runtime) for result in run.program if not result.stopped_by]
+        other = host.instruction_set if partial and before and before.instruction_set != host.instruction_set else ""
         text = _dump(
             {
                 "device": run.device,
+                **({"instruction_set": other} if other else {}),
                 "files": used_files(project, run),
                 "blocks": [_drop_defaults(entry) for entry in kept],
             }
@@ -326,11 +334,16 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     return changed
 
 
-def _is_another_kind(before: Host, here: Host, runtime: Runtime) -> bool:
-    """Return whether a record was made on another kind of device, or for a processor, on another kind of computer."""
+def _is_another_kind(before: Host, here: Host, runtime: Runtime, partial: bool) -> bool:
+    """Return whether a record was made on another kind of device, or for a processor, on another kind of computer.
+
+    Some of the pages may be recorded with another instruction set, which their files then name.
+    """
     if before.device != here.device or not runtime.is_processor(here.device):
         return before.device != here.device
-    return before.system != here.system or before.instruction_set not in ("", here.instruction_set)
+    if before.system != here.system:
+        return True
+    return not partial and before.instruction_set not in ("", here.instruction_set)
 
 
 def _entry_to_keep(record: PageRecord, result: BlockResult, runtime: Runtime) -> Entry:
@@ -454,3 +467,4 @@ class _About:
 
     device: str
     files: Mapping[str, str | None]
+    instruction_set: str = ""  # where it is not the host's
