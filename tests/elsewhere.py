@@ -108,7 +108,7 @@ def run(paths: Sequence[Path], out: Path) -> None:
     pages, unread = engine.read(paths or read_course(project).pages)
     if unread:
         sys.exit("\n".join(map(str, unread)))
-    programs = [replace(page, blocks=tuple(map(watched, page.blocks))) for page in pages if page.program]
+    programs = [replace(page, blocks=tuple(map(_watched, page.blocks))) for page in pages if page.program]
     try:
         runs = engine.run(programs, _say)
     finally:
@@ -122,6 +122,11 @@ def run(paths: Sequence[Path], out: Path) -> None:
                 "figures": result.outcome.figures,
             }
     out.write_text(json.dumps(found), encoding="utf-8")
+
+
+def _watched(block: Block) -> Block:
+    """Return a block, and its variants, with their assertions watched."""
+    return replace(watched(block), variants=tuple(map(watched, block.variants)))
 
 
 def _say(page: Page, run: Run) -> None:
@@ -152,11 +157,11 @@ def changed(
         elif before.entry.outcome == after.entry.outcome:
             options = block.options
             if told := differ(before.entry, after.entry, options.tolerance, options.volatile, noise):
-                yield f"{block.page}:{block.line}: {told}"
+                yield f"{block.page}:{block.where}: {told}"
             elif not options.volatile:
                 for number, pair in enumerate(zip(before.figures, after.figures, strict=True), 1):
                     if far := moved(*pair, options.tolerance):
-                        yield f"{block.page}:{block.line}: figure {number}: {far}"
+                        yield f"{block.page}:{block.where}: figure {number}: {far}"
 
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
@@ -218,7 +223,7 @@ def report(kinds: Mapping[str, Kind]) -> int:
     """Print the lists; 1 if a block fails or shows something else on some computer."""
     project = find_project(ROOT)
     pages, _ = Engine(project).read(read_course(project).pages)
-    blocks = [block for page in pages for block in page.program]
+    blocks = [block for page in pages for block in page.cases]
     found: dict[str, list[str]] = defaultdict(list)
     for name, kind in kinds.items():
         for line in changed(blocks, kinds["here"], kind, project.runtime.noise_patterns):

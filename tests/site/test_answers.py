@@ -72,12 +72,12 @@ def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Run
     kept = engine.kept(singles)
     runs = kept | engine.run([single for single in singles if single.path not in kept])
     wrong = {
-        f"{page.name}:{block.line}": (told(outcome), told(run.results[block.index].outcome))
+        f"{page.name}:{case.where}": (told(outcome), told(run.results[case.index].outcome))
         for single, block in pages
-        for outcome in runs[single.path].outcomes
+        for case, outcome in zip((block, *block.variants), runs[single.path].outcomes, strict=True)
         if runs[single.path].failures
         or not block.options.volatile
-        and told(outcome) != told(run.results[block.index].outcome)
+        and told(outcome) != told(run.results[case.index].outcome)
     }
     assert not wrong
 

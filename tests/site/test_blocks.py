@@ -17,4 +17,4 @@ def test_what_the_site_runs_is_what_the_tests_run() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "docs"]
     listed = subprocess.run(command, cwd=project.root, capture_output=True, text=True, check=True).stdout
     tested = [line for line in listed.splitlines() if "::" in line]
-    assert sorted(tested) == sorted(f"{page.name}::line {block.line}" for page in pages for block in page.program)
+    assert sorted(tested) == sorted(f"{page.name}::line {block.where}" for page in pages for block in page.cases)
