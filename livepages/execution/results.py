@@ -43,7 +43,9 @@ class BlockResult:
         if self.outcome.line:
             return Failure(self.block.page, self.outcome.line, 0, message)
         line = self.block.page_line(self.outcome.raised.line if self.outcome.raised else None)
-        return Failure(self.block.page, line, self.block.line, head(message, MESSAGE), head_tail(detail, TRACEBACK))
+        return Failure(
+            self.block.page, line, self.block.fence_line, head(message, MESSAGE), head_tail(detail, TRACEBACK)
+        )
 
     @cached_property
     def shown(self) -> Outcome:
@@ -71,7 +73,7 @@ class BlockResult:
 class Run:
     """The results of a page's blocks, in order, and what they rest on besides the page."""
 
-    results: tuple[BlockResult, ...]  # for each block of the page, also for those that do not run; then the variants
+    results: tuple[BlockResult, ...]  # for each block and value, also for those that do not run; then the variants
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
@@ -88,13 +90,19 @@ class Run:
 
     @property
     def program(self) -> tuple[BlockResult, ...]:
-        """The results of the blocks that the page runs, then of their variants."""
+        """The results of the blocks and values that the page runs, then of the variants."""
         return tuple(result for result in self.results if result.block.runs)
 
     @property
     def on_page(self) -> tuple[BlockResult, ...]:
-        """The results of the page's own blocks, in order, without variants."""
-        return tuple(result for result in self.results if result.block.variant_of is None)
+        """The results of the page's own blocks, in order, without variants and values."""
+        blocks = (result for result in self.results if result.block.variant_of is None)
+        return tuple(result for result in blocks if not result.block.is_value)
+
+    @property
+    def values(self) -> tuple[BlockResult, ...]:
+        """The results of the values in prose, in order."""
+        return tuple(result for result in self.results if result.block.is_value)
 
     def variants(self, block: Block) -> tuple[BlockResult, ...]:
         """Return the results of a block with its other values."""
@@ -122,16 +130,16 @@ class Run:
 
 
 def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockResult, ...]:
-    """Pair each block of a page with its outcome.
+    """Pair each block and value of a page with its outcome.
 
     Args:
         page: the page.
-        outcomes: those of its program and its variants, in order; those for which there is none are pending.
+        outcomes: those of its cases, in order; those for which there is none are pending.
     """
     given = iter(outcomes)
     program: list[BlockResult] = []
     results = []
-    for block in (*page.blocks, *page.variants):
+    for block in (*page.parts, *page.variants):
         if block.runs:
             result = _pair(block, next(given, Outcome(pending=True)), program)
             program.append(result)

@@ -283,7 +283,11 @@ class Runner:
         if known.skipped:
             messages.all.append(BlockFinished(at, known))
             return
-        before = [number for number in range(first) if blocks[number].namespace == blocks[at].namespace]
+        before = [
+            number
+            for number in range(first)
+            if blocks[number].namespace == blocks[at].namespace and not blocks[number].is_value
+        ]
         begin = len(messages.all)
         self._process(project, running, (*before, at))
         outcome = _outcomes(running.task, messages.all[begin:])[at] or Outcome()
@@ -429,6 +433,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
                 _module(block) if project.fences == "exec" else "__main__",
                 block.options.workdir,
                 block.options.width,
+                block.is_value,
             )
             for block in task.blocks
         ),

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from livepages.execution import BlockResult, Run
+from livepages.rendering import with_plain_values
 from livepages.source import Page, find_fences
 
 _TITLED = re.compile(
@@ -47,7 +48,7 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
         run: the results of its blocks.
         address: what a link to a file of the site becomes.
     """
-    lines, folds = _lines(page, address)
+    lines, folds = _lines(with_plain_values(page, run), address)
     found: list[Prose | Code] = []
 
     def add_prose(start: int, end: int) -> None:

@@ -53,7 +53,7 @@ class ExecutedPages:
         late = self._late.setdefault(path, [])
         for known in [*([of_file] if of_file else []), *late]:
             if known[0].is_same_program(page):
-                return known
+                return page, known[1].of(page)
         late.append((page, self._run(page)))
         return late[-1]
 

@@ -29,7 +29,7 @@ from livepages.execution import Engine, Failure, Run
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.records import RecordedOutcome
-from livepages.rendering import NameLinks, status
+from livepages.rendering import NameLinks, status, value_html, values_left, with_values
 from livepages.source import Block, Inventory, Page, PageError, find_project
 from livepages.worker import signature
 
@@ -113,10 +113,11 @@ class _Show(Preprocessor):
         self.guide: Guide | None = None
         self.inventory = Inventory()
         self.blocks: ExecutedBlocks | None = None  # of a page whose fences markdown-exec lays out
+        self.executed: Page | None = None  # that page, if it has values
         self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
-        self.page, self.whole, self.blocks = None, False, None
+        self.page, self.whole, self.blocks, self.executed = None, False, None, None
         build = self._conversion.build if self._conversion else _own_build()
         self.guide = build.guide
         if _inside():
@@ -172,7 +173,8 @@ class _Show(Preprocessor):
         self.report(run.failures)
         self.blocks = ExecutedBlocks(page.name, run)
         show(self.md, self.blocks)
-        return lines
+        self.executed = page if page.values else None
+        return with_values(lines, run, value_html(build.seen(page), self.md.htmlStash.store))
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""
@@ -255,9 +257,9 @@ def _excerpt(build: Build, text: str) -> tuple[Page, Run, Callable[[Block], Sequ
             run = build.run_of(page)
             end = next(number for number, line in enumerate(page.text) if line.strip()) + text.count("\n") + 1
             results = tuple(result for result in run.results if result.block.fence.end <= end)
-            blocks = tuple(result.block for result in results if result.block.variant_of is None)
-            part = replace(page, text=page.text[:end], blocks=blocks)
-            return part, replace(run, results=results), build.seen(page)
+            shown = replace(run, results=results)
+            blocks, values = (tuple(result.block for result in some) for some in (shown.on_page, shown.values))
+            return replace(page, text=page.text[:end], blocks=blocks, values=values), shown, build.seen(page)
     return None
 
 
@@ -310,5 +312,7 @@ class _Check(Postprocessor):
                 text = rendering.failures_shown(failed) + text
         if self._show.blocks and self._show.whole:
             self._show.report(self._show.blocks.end())
+            if executed := self._show.executed:
+                self._show.report(values_left(executed, text))
         text = rendering.unmarked(text)
         return self._show.guide.html(text) if self._show.guide else text

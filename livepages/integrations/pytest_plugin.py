@@ -229,7 +229,7 @@ class BlockItem(TestBlock):
         if result.stopped_by and not self._is_asked(result.stopped_by.block):
             # Nothing else would report the failure.
             failed = result.stopped_by.failure
-            raise BlockError(str(Failure(block.page, block.line, block.line, block.said(f"not run: {failed}"))))
+            raise BlockError(str(Failure(block.page, block.line, block.fence_line, block.said(f"not run: {failed}"))))
         if skipped := result.outcome.skipped:
             pytest.skip(f"not run: {skipped}" if result.stopped_by else skipped)
         seen, runtime = runs.records.seen(self.page)(block), self.project.runtime

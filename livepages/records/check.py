@@ -51,7 +51,7 @@ def check_block(
         return found
     block = result.block
     message = block.said("the output differs from the record; if it is right, record it with `livepages record`")
-    return Failure(block.page, block.line, block.line, message, str(found))
+    return Failure(block.page, block.line, block.fence_line, message, str(found))
 
 
 def check_page(page: Page, run: Run, records: Records) -> list[Failure]:

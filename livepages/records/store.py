@@ -117,6 +117,11 @@ class RecordedOutcome:
 Seen = Callable[[Block], Sequence[RecordedOutcome]]  # what hosts saw of a block
 
 
+def newest(seen: Sequence[RecordedOutcome]) -> RecordedOutcome | None:
+    """Return the newest of these that is good; None if none is."""
+    return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
+
+
 class Records:
     """All records of a project, each page's read on first access."""
 

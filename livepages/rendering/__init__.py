@@ -15,6 +15,7 @@ from livepages.rendering.downloads import RUN, at_end, downloads, head_links, re
 from livepages.rendering.explorables import explorable
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
+from livepages.rendering.values import value_html, values_left, with_plain_values, with_values
 
 __all__ = [
     "RUN",
@@ -34,4 +35,8 @@ __all__ = [
     "stamp",
     "status",
     "unmarked",
+    "value_html",
+    "values_left",
+    "with_plain_values",
+    "with_values",
 ]

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, counted
-from livepages.records import Entry, RecordedOutcome, Seen, differ, entry, same_kind
+from livepages.records import Entry, RecordedOutcome, Seen, differ, entry, newest, same_kind
 from livepages.rendering.explorables import explorable
 from livepages.rendering.mime import PRE, folded, render
+from livepages.rendering.values import value_html, values_left, with_values
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
@@ -20,7 +21,7 @@ _RECORDED = " live-recorded"  # the class of a result that shows a record, not a
 
 
 def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str]) -> list[str]:
-    """The page's text with every Python fence replaced by its source and its result.
+    """The page's text with every Python fence replaced by its source and its result, and every value by its text.
 
     Args:
         page: the page.
@@ -29,13 +30,14 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
         seen: returns what hosts recorded of a block.
         stash: takes HTML and returns a placeholder for it in Markdown.
     """
+    text = with_values(page.shown, run, value_html(seen, stash))
     lines: list[str] = []
     at = 0
     found = anchors(page, run)
     for result in run.on_page:
         block = result.block
-        lines += page.shown[at : block.fence.start]
-        notes, at = _notes(page, block)
+        lines += text[at : block.fence.start]
+        notes, at = _notes(text, block)
         anchor = found[block.index]
         variants = tuple(
             (other, _Context(f"{anchor}.{number}", runtime, run, seen(other.block), stash))
@@ -43,7 +45,7 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
         )
         context = _Context(anchor, runtime, run, seen(block), stash, variants)
         lines += _block_lines(result, notes, context)
-    return [*lines, *page.shown[at:]]
+    return [*lines, *text[at:]]
 
 
 @dataclass(frozen=True)
@@ -72,9 +74,9 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
     return found
 
 
-def _notes(page: Page, block: Block) -> tuple[list[str], int]:
+def _notes(text: Sequence[str], block: Block) -> tuple[list[str], int]:
     """The list that explains a block's ``# (1)!``, which the theme looks for right after the source; where it ends."""
-    inside = [line[len(block.fence.prefix) :] for line in page.text[block.fence.end :]]  # of the list, quote … it is in
+    inside = [line[len(block.fence.prefix) :] for line in text[block.fence.end :]]  # of the list, quote … it is in
     blank = next((n for n, line in enumerate(inside) if line.strip()), 0)
     if not re.search(r"#.*\(1\)", block.code) or not inside or not inside[blank].startswith("1. "):
         return [], block.fence.end
@@ -83,8 +85,8 @@ def _notes(page: Page, block: Block) -> tuple[list[str], int]:
 
 
 def missing(page: Page, content: str) -> list[Failure]:
-    """The blocks that ought to be shown in a page's HTML and are not, or are only as the text of a fence."""
-    found = []
+    """The blocks and values that ought to be shown in a page's HTML and are not, or are only as code."""
+    found = values_left(page, content)
     for block in page.blocks:
         at = content.find(_marker(block))
         if at < 0 and (block.options.source != "none" or not block.runs):
@@ -149,7 +151,7 @@ def _result(result: BlockResult, context: _Context) -> str:
     if result.stopped_by:
         return _not_run(block, outcome.skipped, where="Not run")
     if outcome.skipped:
-        return _not_run(block, outcome.skipped, _newest(context.seen))
+        return _not_run(block, outcome.skipped, newest(context.seen))
     content = _content(result, context)
     if context.variants:
         content = explorable(block, [content, *(_value(*variant) for variant in context.variants)])
@@ -260,10 +262,6 @@ def _other_hosts(result: BlockResult, context: _Context) -> str:
                 f"<pre><code>{body}</code></pre><p>{html.escape(cost)}</p></details>"
             )
     return f'<div class="live-elsewhere" data-search-exclude>{"".join(others)}</div>' if others else ""
-
-
-def _newest(seen: Sequence[RecordedOutcome]) -> RecordedOutcome | None:
-    return max((other for other in seen if other.entry.good), key=lambda other: other.host.day, default=None)
 
 
 def _nearest(context: _Context) -> RecordedOutcome | None:

@@ -1,7 +1,8 @@
 """The lines of a page after includes, and the fences in them, as pymdownx.superfences would find them."""
 
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -204,7 +205,7 @@ def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
         yield replace(fence, comment=comments.get(fence.start))
 
 
-_CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
+CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
 
 
 def _closing(lines: tuple[str, ...], start: int) -> int:
@@ -214,19 +215,34 @@ def _closing(lines: tuple[str, ...], start: int) -> int:
 
 def _check_container(lines: tuple[str, ...], number: int, width: int, origin: list[int]) -> None:
     """Refuse an indented fence outside a list, tab or admonition, which Markdown shows as text."""
-    start, indent = number, width
-    if ">" in lines[number].partition("`")[0].partition("~")[0]:
-        return
+    if ">" not in lines[number].partition("`")[0].partition("~")[0] and not _is_contained(lines, number, width):
+        raise LineError(origin[number], "an indented fence outside a list, tab or admonition is shown as text")
+
+
+def is_indented_code(lines: Sequence[str], number: int) -> bool:
+    """Return whether Markdown shows a line as code because it is indented."""
+    # To where the paragraph begins, whose other lines may be indented as they like.
+    while number > 0 and re.match(r"\s*[^\s#]", lines[number - 1]) and not CONTAINER.match(lines[number].lstrip()):
+        number -= 1
+    return not _is_contained(lines, number, _indent(lines[number]), 8)
+
+
+def _is_contained(lines: Sequence[str], number: int, width: int, less: float = math.inf) -> bool:
+    """Return whether lists, tabs and admonitions hold a line that is indented so far, and in each by less than that."""
+    indent = width
     while indent >= 4 and number > 0:
         number -= 1
         if not lines[number].strip() or _indent(lines[number]) >= indent:
             continue
         # What a list item says may go on in lines that are indented less.
-        while not _CONTAINER.match(lines[number].lstrip()):
+        while not CONTAINER.match(lines[number].lstrip()):
             number -= 1
             if number < 0 or not lines[number].strip():
-                raise LineError(origin[start], "an indented fence outside a list, tab or admonition is shown as text")
+                return False
+        if indent - _indent(lines[number]) >= less:
+            return False
         indent = _indent(lines[number])
+    return indent < 4
 
 
 def _indent(line: str) -> int:

@@ -11,7 +11,8 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import takewhile
@@ -28,6 +29,7 @@ from livepages.source.options import Options, parse_options
 from livepages.source.project import Project
 from livepages.source.suggestions import closest
 from livepages.source.superfences import EXECUTED, align, block_options
+from livepages.source.values import MARK, Value, find_values
 from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
@@ -45,10 +47,10 @@ class PageError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """One Python fence of a page."""
+    """One Python fence of a page; or a value in its prose, which runs after the block above it."""
 
     page: str
-    index: int  # among all blocks of the page, from 0: what identifies the block; variants come after them
+    index: int  # among all blocks and values of the page, from 0: what identifies it; variants come after them
     line: int  # of the opening fence, in the page; for messages, as several blocks of an include share one
     code: str
     lines: tuple[int, ...]  # for each line of code: its line in the page (that of the include, if included)
@@ -64,11 +66,15 @@ class Block:
     values: Values = ()  # those that it runs with, if its fence varies any
     variants: tuple["Block", ...] = ()  # the block with each of the other values
     variant_of: int | None = None  # the index of the block that is this one with the first values
+    columns: tuple[int, int] | None = None  # of a value: where in its line it is, which `fence` stands for
+    above: int | None = None  # of a value: the index of the block above it, whose namespace it sees
 
     @property
     def namespace(self) -> str:
         """The name of the namespace that the block runs in; empty for the page's."""
-        return f"{self.index}" if self.options.isolated else self.options.session and f"session {self.options.session}"
+        if self.options.isolated:
+            return f"{self.index if self.above is None else self.above}"
+        return self.options.session and f"session {self.options.session}"
 
     @property
     def where(self) -> str:
@@ -77,7 +83,19 @@ class Block:
 
     def said(self, message: str) -> str:
         """Return a message about the block, which says with which values it ran if it runs with several."""
+        if self.is_value:
+            return f"`{MARK} {self.code}`: {message}"
         return f"with {label(self.values)}: {message}" if self.values else message
+
+    @property
+    def is_value(self) -> bool:
+        """Return whether this is a value in prose."""
+        return self.columns is not None
+
+    @property
+    def fence_line(self) -> int:
+        """The line of the fence, as failures name it; 0 for a value, which has none."""
+        return 0 if self.is_value else self.line
 
     @property
     def runs(self) -> bool:
@@ -121,6 +139,7 @@ class Page:
     source: str  # the whole file, in lines that end as on Unix
     text: tuple[str, ...]  # the lines after includes; front matter is blank lines
     blocks: tuple[Block, ...]
+    values: tuple[Block, ...]  # in prose
     settings: Settings
     meta: Mapping[str, object]  # the front matter
     origin: tuple[int, ...] = ()  # for each line of `text`, its line number in the file; only for executed fences
@@ -186,14 +205,19 @@ class Page:
         return tuple(variant for block in self.program for variant in block.variants)
 
     @property
+    def parts(self) -> tuple[Block, ...]:
+        """The blocks and the values, in order."""
+        return tuple(sorted((*self.blocks, *self.values), key=lambda part: part.index))
+
+    @property
     def cases(self) -> tuple[Block, ...]:
-        """All that has an outcome of its own: the program, then the variants."""
-        return (*self.program, *self.variants)
+        """All that has an outcome of its own: the program and the values in order, then the variants."""
+        return (*(part for part in self.parts if part.runs), *self.variants)
 
     def is_same_program(self, other: "Page") -> bool:
-        """Return whether another page has the same blocks, wherever they are."""
+        """Return whether another page has the same blocks and values, wherever they are."""
         mine, others = (
-            [(block.fence.language, block.fence.content, block.options) for block in page.program]
+            [(part.fence.language, part.fence.content, part.options) for part in page.parts if part.runs]
             for page in (self, other)
         )
         return mine == others
@@ -256,14 +280,20 @@ def parse(text: str, path: Path, project: Project) -> Page:
         expanded = tuple(expand([""] * length + lines[length:], project.snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime)
+    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime, project.values)
 
 
 @lru_cache(maxsize=512)  # while serving, most pages stay what they are
 def _page(
-    text: str, front: tuple[str, ...], expanded: tuple[tuple[str, int], ...], path: Path, name: str, runtime: Runtime
+    text: str,
+    front: tuple[str, ...],
+    expanded: tuple[tuple[str, int], ...],
+    path: Path,
+    name: str,
+    runtime: Runtime,
+    with_values: bool,
 ) -> Page:
-    lines = tuple(line for line, _ in expanded)
+    lines, origin = tuple(line for line, _ in expanded), [number for _, number in expanded]
     faults: list[LineError] = []
     try:
         settings, meta = read_front_matter(front, runtime)
@@ -271,14 +301,21 @@ def _page(
         faults.append(error)
         settings, meta = read_front_matter((), runtime)
     try:
-        blocks = _numbered([*_blocks(lines, [number for _, number in expanded], name, settings, faults)])
+        fences = list(find_fences(lines, origin))
+        found = [*_blocks(lines, origin, fences, name, settings, faults)]
+        prose = find_values(lines, origin, fences, faults) if with_values else ()
+        blocks, values = _numbered(found, [*_values(found, prose, origin, faults)])
     except LineError as error:
         faults.append(error)
+    _raise_faults(name, faults)
+    return Page(path, name, text, lines, blocks, values, settings, meta)
+
+
+def _raise_faults(name: str, faults: list[LineError]) -> None:
     if faults:
         faults.sort(key=lambda fault: fault.line)
         first, *others = (PageError(name, fault.line, fault.message) for fault in faults)
         raise PageError(name, first.line, first.message, tuple(others))
-    return Page(path, name, text, lines, blocks, settings, meta)
 
 
 def _executed_page(text: str, path: Path, project: Project) -> Page:
@@ -295,7 +332,7 @@ def _executed_page(text: str, path: Path, project: Project) -> Page:
         settings, meta = read_front_matter((), project.runtime)
     expanded = project.include(path, [""] * length + lines[length:])
     return _of_executed_lines(
-        Page(path, project.name(path), text, (), (), settings, meta),
+        Page(path, project.name(path), text, (), (), (), settings, meta),
         tuple(line for line, _ in expanded),
         [number for _, number in expanded],
         project,
@@ -326,7 +363,7 @@ def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: P
 
 
 def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], project: Project) -> Page:
-    faults: list[PageError] = []
+    faults: list[LineError] = []
     blocks: list[Block] = []
     digests: dict[str, str] = {}  # by namespace
     start = 1
@@ -341,7 +378,7 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
                 raise ValueError("vary: write the block as python, without prompts")
             _check_varied(options, code)
         except ValueError as error:
-            faults.append(PageError(page.name, line, str(error)))
+            faults.append(LineError(line, str(error)))
             continue
         block = Block(page.name, len(blocks), line, code, numbers, start, options, found.fence)
         block = replace(block, shows_figures=bool(options.alt))
@@ -350,19 +387,24 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
         digests[block.namespace] = block.key
         blocks.append(block)
         start += block.code.count("\n") + 1
-    if faults:
-        raise PageError(page.name, faults[0].line, faults[0].message, tuple(faults[1:]))
-    return replace(page, text=lines, blocks=_numbered(blocks), origin=tuple(origin))
+    prose = find_values(lines, origin, project.scanner.fences(lines), faults) if project.values else ()
+    numbered, values = _numbered(blocks, [*_values(blocks, prose, origin, faults)])
+    _raise_faults(page.name, faults)
+    return replace(page, text=lines, blocks=numbered, values=values, origin=tuple(origin))
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
 
 
 def _blocks(
-    lines: tuple[str, ...], origin: list[int], name: str, settings: Settings, faults: list[LineError]
+    lines: tuple[str, ...],
+    origin: list[int],
+    fences: list[Fence],
+    name: str,
+    settings: Settings,
+    faults: list[LineError],
 ) -> Iterator[Block]:
     """The blocks of a page; what is wrong with one is added to its faults, so that all are reported at once."""
-    fences = list(find_fences(lines, origin))
     faults += (fault for fence in fences for fault in _lookalikes(fence, origin[fence.start]))
     beginning = _digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     digests = {"": beginning}  # by session
@@ -441,13 +483,53 @@ def _variant(block: Block) -> Block:
     return replace(block, variant_of=block.index, options=replace(block.options, alt=alt), expected_output=None)
 
 
-def _numbered(blocks: Sequence[Block]) -> tuple[Block, ...]:
-    """Return the blocks of a page, whose variants have numbers of their own."""
-    numbers = itertools.count(len(blocks))
-    return tuple(
-        replace(block, variants=tuple(replace(variant, index=next(numbers)) for variant in block.variants))
-        for block in blocks
-    )
+def _values(
+    blocks: Sequence[Block], found: Iterable[Value], origin: Sequence[int], faults: list[LineError]
+) -> Iterator[Block]:
+    """Yield the values of a page, each with the index of the block above it; one that has none is a fault.
+
+    Later blocks do not rest on a value, so their keys do not cover it.
+    """
+    above = None
+    program = deque(block for block in blocks if block.runs)
+    for value in found:
+        while program and program[0].fence.start < value.line:
+            above = program.popleft()
+        line = origin[value.line]
+        if above is None:
+            faults.append(LineError(line, f"`{MARK} {value.expression}`: there is no block above that runs"))
+            continue
+        kept = ("session", "isolated", "volatile", "tolerance")
+        yield Block(
+            page=above.page,
+            index=-1,
+            line=line,
+            code=value.expression,
+            lines=(),
+            start=0,
+            options=Options(source="none", **{name: getattr(above.options, name) for name in kept}),
+            fence=Fence(value.line, value.line + 1, "", "", (value.expression,)),
+            key=_digest(above.key, MARK, value.expression),
+            shows_figures=False,
+            columns=value.columns,
+            above=above.index,
+        )
+
+
+def _numbered(blocks: Sequence[Block], values: Sequence[Block]) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+    """Return the blocks and the values of a page, numbered in one row; then come the variants of the blocks."""
+    parts = sorted((*blocks, *values), key=lambda part: part.fence.start)
+    places = {part.index: place for place, part in enumerate(parts) if not part.is_value}
+    numbers = itertools.count(len(parts))
+
+    def numbered(place: int, part: Block) -> Block:
+        if part.is_value:
+            return replace(part, index=place, above=places[part.above])  # type: ignore[index]  # a value has one
+        variants = (replace(one, index=next(numbers), variant_of=place) for one in part.variants)
+        return replace(part, index=place, variants=tuple(variants))
+
+    found = [numbered(place, part) for place, part in enumerate(parts)]
+    return tuple(one for one in found if not one.is_value), tuple(one for one in found if one.is_value)
 
 
 def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:

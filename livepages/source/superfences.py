@@ -67,6 +67,10 @@ class Scanner:
             elif not (options["html"] or options["result"] or options["source"] == "console"):
                 yield from self.scan(fence.content, first + fence.start + 1)
 
+    def fences(self, lines: Sequence[str]) -> list[Fence]:
+        """Return all fences of these lines, in whatever language."""
+        return [fence for fence, _, _ in Recorder(self._md).record(lines)]
+
     def count_shown(self, lines: Sequence[str]) -> int:
         """Return how many Python fences of these lines are only shown."""
         found = Recorder(self._md).record(lines)

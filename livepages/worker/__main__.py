@@ -78,13 +78,15 @@ class Program:
     def __init__(self, folder: Path, name: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
         file = folder / "script" / name
         self._name, self._runtime = name, runtime
-        script = "\n".join(block.code for block in blocks)
+        blocks = [*blocks]
+        script = "\n".join(block.code for block in blocks if not block.is_value)
         # Lines as Python counts them: other characters end lines for `str.splitlines` too.
         linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
         sys.argv = [str(file)]
         file.parent.mkdir()
         self._file = file
         self._namespaces = {"": self._new_namespace("__main__")}
+        self._wanted = {block.namespace for block in blocks if block.is_value}  # the namespaces that values see
         self._use(self._namespaces[""])
 
     def _new_namespace(self, name: str) -> Namespace:
@@ -110,12 +112,20 @@ class Program:
         if not block.isolated:
             return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace(block.module)))
         try:
+            if block.is_value:
+                return self._execute(block, self._namespaces[block.namespace])
+            namespace = self._new_namespace(block.module)
+            if block.namespace in self._wanted:
+                self._namespaces[block.namespace] = namespace
             with self._runtime.settings_restored():
-                return self._execute(block, self._new_namespace(block.module))
+                return self._execute(block, namespace)
         finally:
             self._use(self._namespaces[""])
 
     def _execute(self, block: BlockSpec, namespace: Namespace) -> BaseException | None:
+        if block.is_value:
+            self._use(namespace)
+            return self._print_value(block.code, namespace)
         self._use(namespace, block)
         try:
             source = "\n" * (block.start - 1) + block.code
@@ -128,6 +138,16 @@ class Program:
             self._use(namespace)
             return error
         namespace.completed.append(block)
+        return None
+
+    def _print_value(self, expression: str, namespace: Namespace) -> BaseException | None:
+        """Print what an expression gives; the exception that it raised, if any."""
+        try:
+            code = compile(expression, "<value>", "eval", flags=namespace.flags, dont_inherit=True)
+            print(eval(code, namespace.module.__dict__))
+            self._runtime.flush()
+        except BaseException as error:  # noqa: BLE001  (as for a block)
+            return error
         return None
 
     def describe(self, error: BaseException, root: str) -> Raised:
@@ -293,7 +313,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         if check_outcome(block.expected, outcome):
             if raised and not process_error and raised.name in absent.lines:
                 outcome = absent.skip(block, raised.name)
-            else:
+            elif not block.is_value:
                 stopped[block.namespace] = stopped_after(number, block.line)
         else:
             absent.ran(block)

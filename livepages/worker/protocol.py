@@ -84,6 +84,7 @@ class BlockSpec:
     module: str = "__main__"  # what the module is called that is this namespace
     workdir: str = ""  # the folder that it runs in, as seen from the page's
     width: int = 0  # of the terminal that it finds, in columns
+    is_value: bool = False  # whether it is an expression whose value is wanted, and no later block rests on it
 
 
 @dataclass(frozen=True)

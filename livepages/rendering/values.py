@@ -1,0 +1,81 @@
+"""Values in sentences: a page's prose with what each expression gave in its place."""
+
+import html
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from livepages.execution import BlockResult, Failure, Run
+from livepages.records import RecordedOutcome, Seen, newest
+from livepages.source import Page
+
+LEFT = re.compile(r"<code>\{python\}\s")  # what Markdown makes of a value that is still there
+
+
+def with_values(lines: Sequence[str], run: Run, shown: Callable[[BlockResult], str]) -> list[str]:
+    """Return the lines of a page with values in the place of expressions.
+
+    Args:
+        lines: those of the page's text.
+        run: the results of the page.
+        shown: returns what a value is shown as.
+    """
+    found = list(lines)
+    for result in reversed(run.values):  # so that the columns of those before it stay as they are
+        at, (start, end) = result.block.fence.start, result.block.columns or (0, 0)
+        found[at] = found[at][:start] + shown(result) + found[at][end:]
+    return found
+
+
+def with_plain_values(page: Page, run: Run) -> Page:
+    """Return a page whose text has values, in Markdown that any program reads, in the place of expressions."""
+    return replace(page, text=tuple(with_values(page.text, run, _markdown))) if page.values else page
+
+
+def value_html(seen: Seen, stash: Callable[[str], str]) -> Callable[[BlockResult], str]:
+    """Return a function from the result of a value to what the page shows: its text, as it is or was recorded; or what
+    is wrong with it, or why it is not there.
+
+    Args:
+        seen: returns what hosts recorded of a value.
+        stash: takes HTML and returns a placeholder for it in Markdown.
+    """
+
+    def shown(result: BlockResult) -> str:
+        if result.failure:
+            told = html.escape(result.failure.message)
+            return stash(f'<strong class="live-value live-failed">{told}</strong>')
+        text, why = _text(result, seen(result.block)), ""
+        if not text:
+            text, why = result.block.code, result.outcome.skipped or "Running …"
+        title = f' title="{html.escape(why)}"' if why else ""
+        tag = "code" if why else "span"
+        return stash(f'<{tag} class="live-value"{title}>{html.escape(text)}</{tag}>')
+
+    return shown
+
+
+def _markdown(result: BlockResult) -> str:
+    text = _text(result, ())
+    return re.sub(r"([\\`*_<\[|$])", r"\\\1", text) if text else f"`{result.block.code}`"
+
+
+def _text(result: BlockResult, seen: Sequence[RecordedOutcome]) -> str:
+    """The value in one line, from the newest record where it has not run; empty if there is none."""
+    outcome = result.shown
+    text = outcome.stdout
+    if result.failure or outcome.pending or outcome.skipped:
+        recorded = newest(seen)
+        text = recorded.entry.stdout if recorded else ""
+    return " ".join(text.split())
+
+
+def values_left(page: Page, content: str) -> list[Failure]:
+    """Return a failure if the HTML of a page shows an expression as code, which the page does not know as a value."""
+    if not LEFT.search(content):
+        return []
+    told = "the Markdown around a value keeps it from being shown; put it into a paragraph of its own"
+    [_, rest] = LEFT.split(content, maxsplit=1)
+    expression = html.unescape(rest.partition("</code>")[0])
+    line = next((number for number, text in enumerate(page.source.split("\n"), 1) if expression in text), 1)
+    return [Failure(page.name, line, 0, f"`{{python}} {expression}`: {told}")]
