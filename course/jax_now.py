@@ -18,6 +18,7 @@ sys.path.append(str(SNIPPETS))  # where pages import it from, too
 
 from ladder import Idiom, Record, behaviors, idioms, number  # noqa: E402
 from upgrade_jax import MOVES  # noqa: E402
+from upgrade_script import upgrade_script  # noqa: E402
 
 LIMIT = 8000  # bytes
 SKILL = "jax-now"
@@ -61,38 +62,6 @@ def files(pages: Iterable[Page], url: str) -> dict[str, str]:
         ".well-known/agent-skills/index.json": index,
         "upgrade_jax.py": upgrade_script(url),
     }
-
-
-def known() -> dict[str, dict[str, str]]:
-    """Return the names and keywords that fail or warn on the newest recorded release, as `upgrade_jax` takes them."""
-    record = Record()
-    now = record.columns[max(record.columns, key=number)].old
-    found = {}
-    for idiom in idioms():
-        end = now[idiom.name].end
-        if end != "runs" and re.fullmatch(r"[\w.]+(\(\w+=\))?", idiom.name):
-            state = "deprecated" if end == "warns" else "gone"
-            name = re.sub(r"^jnp\.", "jax.numpy.", idiom.name)
-            name = name.replace("compilation_cache.init", "compilation_cache.compilation_cache.init")  # in full
-            facts = {"state": state, "removed": idiom.removed, "new": idiom.new, "anchor": idiom.anchor}
-            found[name] = {fact: text for fact, text in facts.items() if text}
-    return found
-
-
-def upgrade_script(url: str) -> str:
-    """Return the text of ``upgrade_jax.py`` with all that it knows in it, so that it needs no other file."""
-    source = (SNIPPETS / "upgrade_jax.py").read_text(encoding="utf-8")
-    release = max(Record().columns, key=number)
-    rows = "".join(f"    {name!r}: {facts!r},\n" for name, facts in known().items())
-    given = {
-        "KNOWN: dict[str, dict[str, str]] = {}": f"KNOWN: dict[str, dict[str, str]] = {{\n{rows}}}",
-        'RELEASE = "today\'s JAX"': f'RELEASE = "jax {release}"',
-        'PAGE = "lookup/then-and-now/"': f'PAGE = "{url}lookup/then-and-now/"',
-    }
-    for before, after in given.items():
-        assert before in source
-        source = source.replace(before, after)
-    return source
 
 
 def jax_now(pages: Iterable[Page], url: str = "") -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import upgrade_jax
 from ladder import Idiom, Record, idioms, number
+from upgrade_script import known, upgrade_script
 
-from course import jax_now
 from tests.conftest import HANG
 
 NEWEST = Record().columns[max(Record().columns, key=number)].old
@@ -78,7 +78,7 @@ UNTOUCHED = {
 @pytest.fixture(autouse=True)
 def knowing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the idioms into the module, as the published script does."""
-    monkeypatch.setattr(upgrade_jax, "KNOWN", jax_now.known())
+    monkeypatch.setattr(upgrade_jax, "KNOWN", known())
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -176,7 +176,7 @@ def test_what_is_written_exists() -> None:
 
 def test_the_published_script_needs_nothing_else(tmp_path: Path) -> None:
     script, old = tmp_path / "upgrade_jax.py", tmp_path / "old.py"
-    script.write_text(jax_now.upgrade_script("https://jax.example/"))
+    script.write_text(upgrade_script("https://jax.example/"))
     source = "import jax\nx = jax.tree_leaves([1])\nf = jax.xla_computation(abs)\n"
     old.write_text(source)
 
