@@ -143,10 +143,11 @@ for name, code in json.load(sys.stdin):
 """
 
 
-def run(programs: list[tuple[str, str]]) -> None:
+def run(programs: list[tuple[str, str]], folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", RUN],
         input=json.dumps(programs),
+        cwd=folder,
         env={**os.environ, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,
@@ -156,21 +157,22 @@ def run(programs: list[tuple[str, str]]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_idioms_run_when_all_of_them_is_replaced() -> None:
+def test_idioms_run_when_all_of_them_is_replaced(tmp_path: Path) -> None:
     upgraded = [(idiom.name, upgrade_jax.upgrade(BEFORE + idiom.old)) for idiom in OLD]
     whole = [(name, made.text) for name, made in upgraded if all(finding.done for finding in made.findings)]
     assert len(whole) > 0.4 * len(OLD)
-    run(whole)
+    run(whole, tmp_path)
 
 
-def test_what_is_written_exists() -> None:
+def test_what_is_written_exists(tmp_path: Path) -> None:
     modules = "".join(f"import {module}\n" for module in upgrade_jax.APART)
     names = {*upgrade_jax.MOVES.values(), *(function.name for function in upgrade_jax.FUNCTIONS.values())}
     run(
         [
             (name, f"import functools\nimport jax\n{modules if name.startswith(upgrade_jax.APART) else ''}{name}")
             for name in names
-        ]
+        ],
+        tmp_path,
     )
 
 
