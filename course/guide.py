@@ -90,9 +90,16 @@ class CourseGuide(Guide):
         """Return the files for programs that write JAX, and the script that upgrades old code."""
         if not (self.course.docs.parent / "snippets/idioms.toml").is_file():
             return {}  # the pages are of a test's own
-        from course import jax_now
+        from course import jax_now, names
 
-        return jax_now.files(self.pages.values(), self.course.url and self.course.url.rstrip("/") + "/")
+        explained: dict[str, tuple[str, str]] = {}
+        for entry in self._entries:
+            page, line = entry.place
+            place = self.course.place(page.path).url + _anchor(page, line), page.title
+            explained |= dict.fromkeys(entry.names, place)
+        url = self.course.url and self.course.url.rstrip("/") + "/"
+        files = jax_now.files(self.pages.values(), url)
+        return files | {"names.json": names.names_json(self.inventory, explained)}
 
     def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
         """Lines with the map and the index where they belong."""

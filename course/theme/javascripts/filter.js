@@ -43,6 +43,8 @@ document$.subscribe(() => {
       wanted.every((word) => text.includes(word)) && (from < 0 || (/[▇▅]/.test(seen[from]) && /[▃▁]/.test(seen.at(-1))));
     // A row that the address leads to is shown in any case.
     for (const each of rows) each.row.hidden = !fits(each) && !each.row.querySelector(":target");
+    const names = document.querySelector("[data-live-names]");
+    if (names && (words.value || names.firstChild)) import("./names.js").then(({ list }) => list(names, words.value));
     const left = rows.filter(({ row }) => !row.hidden).length;
     count.value = `${left} of ${rows.length}`;
     ask.hidden = left > 0 || !words.value.trim();

@@ -55,6 +55,33 @@ document.addEventListener("click", ({ target }) => {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
+// A card at a name of JAX: on pointing at it, on focus, on a long press.
+const named = ({ target }) => {
+  const place = target.closest?.("article a.live-name, article :not(pre) > code:not(:has(a))");
+  return /\/docs\.jax\.dev\//.test(place?.href) || /^(jax|jnp|lax)\.\w/.test(place?.textContent) ? place : null;
+};
+let cards, press, pressed;
+const begin = (event) => {
+  const place = named(event);
+  if (!place || (event.type === "focusin" && !place.matches(":focus-visible"))) return;
+  const long = event.pointerType === "touch";
+  pressed = false;
+  clearTimeout(press);
+  press = setTimeout(() => {
+    pressed = long;
+    (cards ??= import(new URL("names.js", own))).then(({ show }) => show(place));
+  }, long ? 500 : 250);
+};
+const end = (event) => {
+  if (!named(event)) return;
+  clearTimeout(press);
+  if (event.pointerType !== "touch") cards?.then(({ leave }) => leave());
+};
+for (const type of ["pointerover", "focusin"]) addEventListener(type, begin);
+for (const type of ["pointerout", "focusout"]) addEventListener(type, end);
+// A long press is neither a click nor the browser's menu.
+for (const type of ["click", "contextmenu"]) addEventListener(type, (event) => pressed && named(event) && event.preventDefault(), true);
+
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));

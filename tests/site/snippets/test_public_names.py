@@ -1,0 +1,221 @@
+"""The record of JAX's public names: how a release is asked, how releases become histories, and what is recorded."""
+
+import json
+import random
+import subprocess
+import sys
+from importlib.metadata import version
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import ladder
+import public_names
+import pytest
+from public_names import ABSENT, Record, Seen, number
+
+FILES = {
+    "__init__.py": """
+import math
+from typing import Any as Any
+from madeup import sub as sub
+from madeup._src import kept as kept, hidden
+from madeup._src import same as other
+level: int = 3
+_deprecations = {"old": ("madeup.old is deprecated; use madeup.kept.", kept), "lost": ("madeup.lost was removed.", None)}
+def __getattr__(name):
+    if name not in _deprecations:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message, value = _deprecations[name]
+    if value is None:
+        raise AttributeError(message)
+    import warnings
+    warnings.warn(message, DeprecationWarning, stacklevel=2)
+    return value
+""",
+    "_src.py": '''
+def kept(x: int, /, *, sort: bool = False, by=object()):
+    """Keep :func:`~madeup.kept` as it is. More of it.
+
+    Details.
+    """
+def hidden(): ...
+def same(): ...
+''',
+    "sub.py": "class Thing:\n    def __init__(self, size): ...\nif True:\n    def inside(): ...\n_no = 1\n",
+    "listed.py": "from madeup._src import *\nfrom madeup._src import hidden\n__all__ = ['hidden']\n",
+    "away.py": "raise ImportError('madeup.away was removed; use madeup.sub')\n",
+    "other.py": "import no_such_package\n",
+    "warm.py": "import warnings\nwarnings.warn('madeup.warm is deprecated', DeprecationWarning)\n",
+    "_private.py": "def secret(): ...\n",
+}
+
+
+@pytest.fixture
+def dumped(tmp_path: Path) -> dict[str, list[str]]:
+    """Return what the tool sees of a made-up package, in a process of its own."""
+    package = tmp_path / "madeup"
+    package.mkdir()
+    for name, text in FILES.items():
+        (package / name).write_text(text)
+    done = subprocess.run(
+        [sys.executable, public_names.__file__, "--dump", "madeup"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr == "madeup.other: ModuleNotFoundError: No module named 'no_such_package'\n"
+    found: dict[str, list[str]] = json.loads(done.stdout)
+    return found
+
+
+def test_a_release_is_asked_for_what_its_modules_make_public(dumped: dict[str, list[str]]) -> None:
+    takes, does = "(x, /, *, sort=False, by=…)", "Keep `madeup.kept` as it is."
+    assert dumped == {
+        "madeup": ["there", "", "", ""],
+        "madeup.kept": ["there", "", takes, does],
+        "madeup.hidden": ["there", "", "()", "", "unlisted"],
+        "madeup.other": ["there", "", "()", "", "unlisted"],
+        "madeup.level": ["there", "", "", ""],
+        "madeup.lost": ["gone", "madeup.lost was removed.", "", ""],
+        "madeup.old": ["deprecated", "madeup.old is deprecated; use madeup.kept.", takes, does],
+        "madeup.sub": ["there", "", "", ""],
+        "madeup.sub.Thing": ["there", "", "(size)", ""],
+        "madeup.sub.inside": ["there", "", "()", ""],
+        "madeup.listed": ["there", "", "", ""],
+        "madeup.listed.hidden": ["there", "", "()", ""],
+        "madeup.away": ["gone", "madeup.away was removed; use madeup.sub", "", ""],
+        "madeup.warm": ["deprecated", "madeup.warm is deprecated", "", ""],
+    }
+
+
+# --- from releases to histories ---------------------------------------------------------------------------------------
+
+RELEASES: dict[str, dict[str, list[str]]] = {
+    "0.9.0": {"m.f": ["there", "", "(x)", "One."], "m.old": ["there", "", "", ""], "m.back": ["there", "", "", ""]},
+    "0.9.2": {
+        "m.f": ["there", "", "(x, n=1)", "Two."],
+        "m.old": ["deprecated", "use m.new", "", ""],
+        "m.new": ["there", "", "", ""],
+    },
+    "0.10.0": {
+        "m.f": ["there", "", "(x, n=2)", "Three."],
+        "m.old": ["gone", "m.old was removed", "", ""],
+        "m.new": ["there", "", "", ""],
+        "m.back": ["there", "", "", ""],
+    },
+    "0.11.0": {
+        "m.f": ["there", "", "(x, n=2)", "Four."],
+        "m.new": ["there", "", "", ""],
+        "m.back": ["there", "", "", ""],
+    },
+}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    record = Record(tmp_path / "names.json")
+    for release, dumped in RELEASES.items():
+        record.put(release, dumped)
+    return record
+
+
+def test_a_history_says_when_a_name_came_changed_and_went(record: Record) -> None:
+    told = {
+        name: (history.since, history.changed, history.deprecated, history.gone, history.farewell)
+        for name, history in record.histories.items()
+    }
+    assert told == {
+        "m.f": ("0.9.0", "0.9.2", "", "", ""),
+        "m.old": ("0.9.0", "", "0.9.2", "0.10.0", "m.old was removed"),
+        "m.new": ("0.9.2", "", "", "", ""),
+        "m.back": ("0.10.0", "", "", "", ""),
+    }
+    assert record.histories["m.f"].sentence == "Four." and record.histories["m.f"].takes == "(x, n=2)"
+
+
+def test_releases_may_come_in_any_order(record: Record, tmp_path: Path) -> None:
+    for order in permutations(RELEASES):
+        other = Record(tmp_path / "other.json")
+        for release in order:
+            other.put(release, RELEASES[release])
+        other.save()
+        again = Record(tmp_path / "other.json")
+        assert again.releases == list(RELEASES)
+        for name, history in record.histories.items():
+            assert again.histories[name].sentence == history.sentence
+            for release in RELEASES:
+                expected = Seen(*RELEASES[release].get(name, ["absent", "", "", ""])[:3])
+                assert not again.histories[name].at(release).differs_from(expected), (order, name, release)
+
+
+def test_a_name_that_one_release_lists_counts_in_all_that_have_it(record: Record) -> None:
+    later = ["there", "", "", ""]
+    record.put_all(
+        {"0.12": {"m.aside": [*later, "unlisted"], "m.no": [*later, "unlisted"]}, "0.13": {"m.aside": later}}
+    )
+    assert record.histories["m.aside"].since == "0.12"
+    assert "m.no" not in record.histories
+
+
+def test_a_record_is_read_as_it_was_written(record: Record) -> None:
+    record.save()
+    again = Record(record.path)
+    assert (again.releases, again.histories) == (record.releases, record.histories)
+
+
+def test_a_release_recorded_twice_changes_nothing(record: Record) -> None:
+    before = dict(record.histories)
+    record.put("0.9.2", RELEASES["0.9.2"])
+    assert record.histories == before
+
+
+# --- what is recorded -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Record:
+    return Record()
+
+
+def test_the_record_has_the_form_that_its_readers_expect(recorded: Record) -> None:
+    assert recorded.releases == sorted(recorded.releases, key=number)
+    assert len(recorded.histories) > 3000
+    for name, history in recorded.histories.items():
+        assert not [part for part in name.split(".") if part.startswith("_") or not part.isidentifier()]
+        assert {seen.state for _, seen in history.changes} <= {"there", "deprecated", "gone", "absent"}
+        assert history.changes[0][1] != ABSENT
+        assert [release for release, _ in history.changes if release not in recorded.releases] == []
+        assert all(after.differs_from(before) for (_, before), (_, after) in pairwise(history.changes)), name
+        assert (history.now.state in ("there", "deprecated")) == (not history.gone), name
+
+
+def test_the_record_has_every_release_of_the_ladder(recorded: Record) -> None:
+    assert {release.name for release in ladder.Record().releases} <= set(recorded.releases)
+
+
+def test_the_installed_release_has_the_names_that_the_record_says(recorded: Record) -> None:
+    release = version("jax")
+    if release not in recorded.releases:
+        pytest.skip(f"jax {release} is not recorded")
+    modules = {name.rpartition(".")[0] for name in recorded.histories}
+    drawn = random.Random(0).sample(sorted(recorded.histories.keys() - modules), 150)
+    code = f"""
+import importlib, json, sys, warnings
+sys.path.insert(0, {str(public_names.HERE)!r})
+import public_names
+found = {{}}
+for name in {drawn!r}:
+    module, _, last = name.rpartition(".")
+    try:
+        found[name] = (public_names.look(importlib.import_module(module), last) or ["absent"])[0]
+    except ImportError:
+        found[name] = "absent"
+print(json.dumps(found))
+"""
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    seen = json.loads(done.stdout)
+    states = {name: recorded.histories[name].at(release).state for name in drawn}
+    assert {name: state for name, state in seen.items() if state != states[name]} == {}
+    assert {"there", "absent"} <= set(seen.values())
