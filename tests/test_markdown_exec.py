@@ -223,3 +223,30 @@ def test_a_site_none_of_whose_fences_runs_is_told(kettle: Kettle) -> None:
     assert told in kettle.commands.run("livepages", "run", folder=kettle.root).stdout
     kettle.write("docs/more.md", "# More\n\n{{ leaves }}\n")  # of which a hook makes a block
     assert "Python fences run" not in kettle.build("--strict").stderr
+
+
+VALUES = """# Tea
+
+```python exec="on" session="pot"
+cups = 3
+```
+
+## With `{python} cups` cups { #cups }
+
+Pour `{python} cups`, or `{python} "<b>"`, not `` `{python} cups` ``.
+"""
+
+
+def test_prose_shows_values_where_the_site_asks_for_them(kettle: Kettle) -> None:
+    kettle.write("docs/index.md", VALUES)
+    assert kettle.build("--strict").returncode == 0
+    assert "<code>{python} cups</code>" in kettle.text()
+    kettle.write("pyproject.toml", '[tool.livepages]\nfences = "exec"\nvalues = true\n')
+    done = kettle.build("--strict")
+    assert done.returncode == 0, done.stderr
+    value = '<span class="live-value">{}</span>'.format
+    assert f"Pour {value(3)}, or {value('&lt;b&gt;')}, not <code>`{{python}} cups`</code>." in kettle.text()
+    html = (kettle.root / "site/index.html").read_text(encoding="utf-8")
+    assert re.search(r'<a href="#cups"[^>]*>With 3 cups</a>', html)
+    kettle.write("docs/index.md", VALUES.replace("cups = 3", "mugs = 3"))
+    assert "docs/index.md:7: `{python} cups`: raised NameError" in kettle.build("--quiet").stderr

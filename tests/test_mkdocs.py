@@ -608,3 +608,18 @@ def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next
         served.wait("/slow-0/", "<code>slow 1</code>")
     finally:
         served.end()
+
+
+def test_values_are_in_headings_tables_links_and_the_search(book: Book) -> None:
+    text = "# Cups\n\n```python\ncups = 31\n```\n\n## With `{python} cups` cups { #cups }\n\n| a |\n|---|\n| `{python} cups` |\n"
+    book.write(
+        "mkdocs.yml", CONFIG.replace("[livepages]", "[search, livepages]").replace("[admonition", "[attr_list, tables")
+    )
+    book.write("docs/guide/cups.md", f"{text}\n[all `{{python}} cups`](#cups)\n")
+    build(book)
+    html = (book.root / "site/guide/cups/index.html").read_text(encoding="utf-8")
+    value = '<span class="live-value">31</span>'
+    for expected in (f"With {value} cups", f"<td>{value}</td>", f'<a href="#cups">all {value}</a>'):
+        assert expected in html
+    assert re.search(r'<a href="#cups"[^>]*>With 31 cups</a>', html)
+    assert "With 31 cups" in (book.root / "site/search/search_index.json").read_text(encoding="utf-8")
