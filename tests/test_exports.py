@@ -22,6 +22,7 @@ from livepages.exporters.cells import Prose, pieces, split_cells, summary
 from livepages.exporters.contents import LIMIT, ListedPage, contents
 from livepages.exporters.download import indented
 from livepages.exporters.html_to_markdown import as_markdown
+from livepages.exporters.kernel_bridge import needed_parts
 from livepages.exporters.kernel_program import kernel_program
 from livepages.exporters.script_helpers import MustRaise, SiteFiles, show_figures, source
 from livepages.source import PageError, ProjectError, find_project
@@ -644,6 +645,32 @@ def test_the_feed_lists_pages_by_their_last_change(kept: Book, monkeypatch: pyte
         ["Page & <more>", page, "2026-02-03T00:00:00Z", "It is.", page],
         ["Welcome", home, "2026-01-01T00:00:00Z", "The first.", home],
     ]
+
+
+def test_what_a_cell_needs_of_those_above_is_found_in_their_code() -> None:
+    above = [
+        "import jax\nimport numpy as np\n\nprint(slow())",
+        "import jax\n\njax.config.update('jax_enable_x64', True)",
+        "rate = 0.1",
+        "def scaled(x):\n    return rate * np.sum(x)",
+        "rate = 0.2",
+        "from slow import other\n\nslow = scaled(other)",
+        "x = = 1",
+        "def answer(x):\n    return NotImplemented",
+    ]
+    settings = (1, above[1])
+    assert needed_parts(above, "def answer(x):\n    return 2 * x") == [settings]
+    assert needed_parts(above, "def answer(x: np.ndarray):\n    return jax.grad(x)") == [
+        (0, "import numpy as np"),
+        settings,
+    ]
+    scaled = [(0, "import numpy as np"), settings, (2, above[2]), (3, above[3])]
+    assert needed_parts(above, "def answer(x):\n    return scaled(x)") == scaled
+    assert needed_parts(above, "answer = lambda x: [rate for _ in x]") == [settings, (4, above[4])]
+    assert needed_parts(above, "other") == [settings, (5, "from slow import other")]
+    assert needed_parts(above, "slow") == [*scaled, (5, above[5])]
+    assert needed_parts(above, "def answer(:") == [settings]
+    assert needed_parts([], "x") == []
 
 
 @pytest.mark.parametrize("name", runtimes())

@@ -25,6 +25,7 @@ from typing import Any
 
 from livepages.execution.truncate import MESSAGE, head, truncated_output
 from livepages.records.differences import differ
+from livepages.worker.names import bound_names, needed_names
 from livepages.worker.text import escaped, mask_addresses, message_of, overwritten, stripped
 
 NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
@@ -151,6 +152,16 @@ class KernelBridge:
         sys.modules["__main__"] = self._shared[0]
         self._settings.close()
 
+    def needed(self, given: str) -> RawRepr:
+        """Return as JSON what `needed_parts` does, and of each part whether its cell only imports and makes settings.
+
+        Args:
+            given: JSON: the code of the cells above, and that of the cell.
+        """
+        above, code = json.loads(given)
+        parts = [(index, part, _only_imports(above[index])) for index, part in needed_parts(above, code)]
+        return RawRepr(json.dumps(parts))
+
     def told(self, given: str) -> RawRepr:
         """Return the report on the cell that has just run, as JSON.
 
@@ -242,6 +253,64 @@ class KernelBridge:
             files.writestr(f"records/{name}.yml", _dump(host))
             files.writestr(f"records/{name}/{asked['page']}.yml", _dump(page))
         return RawRepr(json.dumps({"name": name, "zip": base64.b64encode(archive.getvalue()).decode()}))
+
+
+def needed_parts(above: list[str], code: str) -> list[tuple[int, str]]:
+    """Return what has to run before code can, of the code above it: an index and the code that counts, in order.
+
+    That is all of what only imports and calls what it imports, as settings are made; the import statements that bind
+    names which are read later; and all of the last code that binds such a name in any other way. Whatever code does
+    without binding a name, such as adding to a list, is not seen.
+    """
+    counts = {index: text for index, text in enumerate(above) if _only_imports(text)}
+    wanted = [(len(above), name) for name in needed_names(code)]
+    seen = set()
+    imports: dict[int, set[str]] = {}
+    while wanted:
+        end, name = pair = wanted.pop()
+        index = next((index for index in reversed(range(end)) if name in bound_names(above[index])), None)
+        if index is None or pair in seen or counts.get(index) == above[index]:
+            continue
+        seen.add(pair)
+        if any(name in bound_names(ast.unparse(part)) for part in _without_imports(above[index])):
+            counts[index] = above[index]
+            wanted += [(index, needed) for needed in needed_names(above[index])]
+        else:
+            imports.setdefault(index, set()).add(name)
+    for index, names in imports.items():
+        counts.setdefault(index, _import_statements(above[index], names))
+    return sorted(counts.items())
+
+
+def _only_imports(code: str) -> bool:
+    """Return whether code imports, and besides at most calls functions of what it imports, whose results it drops."""
+    parts = _statements(code)
+    return any(map(_is_import, parts)) and all(_is_import(part) or _is_setting(part) for part in parts)
+
+
+def _is_setting(part: ast.stmt) -> bool:
+    call = part.value if isinstance(part, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+
+
+def _import_statements(code: str, names: set[str]) -> str:
+    parts = (ast.unparse(part) for part in _statements(code) if _is_import(part))
+    return "\n".join(part for part in parts if names & bound_names(part))
+
+
+def _without_imports(code: str) -> list[ast.stmt]:
+    return [part for part in _statements(code) if not _is_import(part)]
+
+
+def _is_import(part: ast.stmt) -> bool:
+    return isinstance(part, ast.Import | ast.ImportFrom)
+
+
+def _statements(code: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(code).body
+    except (SyntaxError, ValueError):
+        return []
 
 
 def _line(prompt: object = "") -> str:

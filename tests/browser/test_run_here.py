@@ -138,6 +138,8 @@ PAGES = {
         import jax
         import jax.numpy as jnp
         from examiner import examine
+
+        rate = 0.2
         ```
 
         ## Tax { #tax }
@@ -159,6 +161,12 @@ PAGES = {
         ```python
         class Scaler:
             \"""A class to write.\"""
+        ```
+
+        ## Last
+
+        ```python
+        print("rate", rate)
         ```
         """,
 }
@@ -586,6 +594,23 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
         "href", re.compile("/practice/practice/$")
     )
     expect(page.get_by_role("heading", name="Scaler")).to_have_class("live-solved")
+
+
+def test_an_exercise_runs_with_imports_and_what_its_code_reads(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    bar = page.get_by_role("region", name="Run it here")
+    run(page, 3)
+    expect(yours(page, 3)).to_contain_text("Equal")
+    names = 'print([name in globals() for name in ("jnp", "rate", "tax")])'
+    typed(page, 3, f"{names}; used = jnp")
+    expect(yours(page, 3).locator(".live-stdout")).to_contain_text("[True, False, False]")
+    typed(page, 3, f"{names}; rated = lambda: rate")
+    expect(yours(page, 3).locator(".live-stdout")).to_contain_text("[True, True, False]")
+    run(page, 5)  # which is no exercise
+    expect(yours(page, 5).locator(".live-stdout")).to_have_text("rate 0.2")
+    page.get_by_role("button", name="Run block 3").click()
+    expect(yours(page, 3).locator(".live-stdout")).to_contain_text("[True, True, True]")
+    expect(bar).to_contain_text("Connected")
 
 
 def solve(page: Page, number: int, name: str, answer: str) -> None:

@@ -198,17 +198,44 @@ class Page {
     const needed = this.cells.filter(
       ({ index, live }) => (index < cell.index && (live.prepares || !(live.isolated || cell.live.isolated))) || (carried && live.prepares),
     );
-    const first = needed.findIndex((other) => this.#ran.get(other.index) !== other.code);
-    const before = first < 0 ? [] : needed.slice(first).filter((other) => !other.live.prepares || !this.#ran.has(other.index));
+    const first = needed.findIndex((other) => !this.#stands(other));
+    const rest = first < 0 ? [] : needed.slice(first).filter((other) => !(other.live.prepares || other.sets) || !this.#stands(other));
+    const apart = Boolean(cell.block?.exercise) && rest.some(({ live }) => !live.prepares);
+    const before = apart ? await this.#before(cell, needed) : rest;
     for (const [number, other] of before.entries()) {
       if (!goes()) return false;
       this.say(`Running what comes before: ${number + 1} of ${before.length} …`);
-      if (!(await this.#run(other, false))) return false;
+      if (!(await (typeof other === "string" ? this.#import(other) : this.#run(other, false)))) return false;
     }
     if (!goes()) return false;
     this.say("Running …");
     await this.#run(cell, true);
+    // What ran without all that comes before it runs again before what comes after it.
+    if (apart) for (const { index, live, sets } of [...before, cell]) if (!live?.prepares && !sets) this.#ran.delete(index);
     return goes();
+  }
+
+  // Whether a cell has run as it stands.
+  #stands({ code, index }) {
+    return this.#ran.get(index) === code;
+  }
+
+  // What an exercise needs that has not run, of the cells that a block of the page would need: cells, and import
+  // statements of others.
+  async #before(cell, cells) {
+    const above = cells.filter(({ live }) => !live.prepares);
+    const parts = await this.#ask(`needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), cell.code]))})`);
+    const found = parts.map(([at, code, sets]) => {
+      above[at].sets = sets;
+      return code === above[at].code ? above[at] : code;
+    });
+    return [...cells.filter(({ live }) => live.prepares), ...found].filter((other) => typeof other === "string" || !this.#stands(other));
+  }
+
+  async #import(code) {
+    const reply = await this.#kernel.execute(code, { silent: true });
+    if (reply.status !== "ok") this.say(`Stopped: ${code.split("\n")[0]} raised ${reply.ename}: ${reply.evalue}`);
+    return reply.status === "ok";
   }
 
   // Run one cell; whether what comes after it can.

@@ -19,6 +19,7 @@ from examiner.verdict import CHECKS, PARTS, exercises
 from examiner.watch import PAGES, start
 
 from livepages.execution import Engine
+from livepages.exporters.kernel_bridge import needed_parts
 from livepages.exporters.publisher import programs
 from livepages.source import Block, Page, find_project
 from tests.conftest import Reader
@@ -301,6 +302,47 @@ def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str,
             assert "runpy" not in said and "Exercise 14 of 46" in said
         finally:
             watcher.kill()
+
+
+# --- in the page ---------------------------------------------------------------------------------------------------
+
+IN_THE_PAGE = """import json, sys, tempfile
+from examiner import verdict
+for name, before, code in json.loads(sys.stdin.read()):
+    known = {"__name__": "__main__"}
+    for part in [*before, code]:
+        exec(compile(part, name, "exec"), known)
+    verdict.judge(known[name], name)
+    print(name)
+"""
+
+
+@pytest.mark.parametrize("name", [*PARTS, pytest.param("practice", marks=pytest.mark.slow)])
+def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_above(
+    name: str, engine: Engine, pages: dict[str, Page]
+) -> None:
+    """Those are imports and settings, and nothing that takes long."""
+    (page,), _ = engine.read([FOLDER / f"{name}.md"])
+    right = {exercise: codes[0] for exercise, codes in answers(pages, "solution").items()}
+    blocks = [block.code for block in page.program if not block.options.isolated]
+    asked: list[tuple[str, list[str], str]] = []
+    for exercise, stub in stubs(page).items():
+        (at,) = (index for index, code in enumerate(blocks) if code.strip("\n") == stub)
+        for code in (stub, right[exercise]):
+            before = [part for _, part in needed_parts(blocks[:at], code)]
+            assert not [part for part in before if re.search("^(?!import |from |jax.config|$)", part, re.MULTILINE)]
+        if asked:  # a kernel makes settings once
+            before = [re.sub("(?m)^jax.config.*", "", part) for part in before]
+        asked.append((exercise, before, code))
+    settings = PROJECT.runtime.setup(page.settings.runtime, PROJECT.options)
+    done = subprocess.run(
+        [sys.executable, "-c", f"{PATH}{settings}\n{IN_THE_PAGE}"],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == list(stubs(page)), done.stderr
 
 
 # --- messages ------------------------------------------------------------------------------------------------------
