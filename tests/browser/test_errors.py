@@ -12,7 +12,7 @@ from tests.pasted import all_pasted
 
 def test_a_pasted_message_finds_its_entry_first(ask: Callable[..., dict[str, Found]]) -> None:
     messages = {" ".join(message.pasted.split("\n")): message.entry for message in all_pasted()}
-    assert len(messages) >= 40
+    assert len(messages) >= 200
     found = ask(list(messages))
     wrong = {query: (found[query], entry) for query, entry in messages.items() if found[query].sections[0] != entry}
     assert len(wrong) <= 0.05 * len(messages), wrong
