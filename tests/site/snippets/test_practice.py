@@ -321,7 +321,6 @@ for name, before, code in json.loads(sys.stdin.read()):
 def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_above(
     name: str, engine: Engine, pages: dict[str, Page]
 ) -> None:
-    """Those are imports and settings, and nothing that takes long."""
     (page,), _ = engine.read([FOLDER / f"{name}.md"])
     right = {exercise: codes[0] for exercise, codes in answers(pages, "solution").items()}
     blocks = [block.code for block in page.program if not block.options.isolated]
