@@ -128,6 +128,15 @@ def test_what_a_module_has_asked_counts_for_each_page(plain: Site, libraries: Pa
     assert printed(plain, code) == ["new"]
 
 
+def test_a_page_does_not_depend_on_what_is_asked_of_such_a_process(plain: Site, libraries: Path) -> None:
+    """What is installed is a part of its answers, for which the folders of modules are looked through."""
+    library(libraries, "asks_nothing")
+    page = plain.page("import asks_nothing\nprint(asks_nothing.process)")
+    run = plain.engine.run([page])[page.path]
+    assert [name for name in run.files if not name.endswith("asks_nothing.py")] == []
+    assert not [probe for probe in run.probes if probe.startswith("distribution")]
+
+
 def test_modules_of_the_project_are_imported_by_each_page(plain: Site, libraries: Path) -> None:
     library(libraries, "shadowed", "value = 'installed'")
     code = "import shadowed\nprint(shadowed.value)"

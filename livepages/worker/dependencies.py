@@ -118,6 +118,8 @@ class Dependencies:
 
     def find_distributions(self, context: Any) -> Iterable[Any]:
         """Note which version is looked for, as a finder on ``sys.meta_path``; find nothing."""
+        if getattr(self._busy, "now", False):
+            return ()
         frame: FrameType | None = sys._getframe(1)
         while frame and _module(frame) == "importlib":
             frame = frame.f_back
@@ -200,14 +202,15 @@ class Dependencies:
     def _add(self, kind: str, what: str) -> None:
         probe = f"content {what}" if kind == "files" else what
         # Now, before the page does anything with it: later the file may hold something else.
-        seen = {probe: self._content(probe)} if probe.startswith("content ") else {}
+        seen = {probe: self.answer(probe)} if probe.startswith("content ") else {}
         if os.getpid() != self._process:
             self._tell((what,) if kind == "files" else (), (what,) if kind == "asked" else (), seen)
         else:
             (self._files if kind == "files" else self._asked).add(what)
             self._contents = seen | self._contents
 
-    def _content(self, probe: str) -> str | None:
+    def answer(self, probe: str) -> str | None:
+        """Return the answer to a probe, without noting what it takes to find it."""
         was, self._busy.now = getattr(self._busy, "now", False), True
         try:
             return run_probe(probe, self._root)

@@ -12,7 +12,7 @@ from livepages.worker.capture import streams
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.figures import house_style
 from livepages.worker.imports import import_from_source
-from livepages.worker.probes import is_local, run_probe
+from livepages.worker.probes import is_local
 from livepages.worker.protocol import Job
 from livepages.worker.runtime import Runtime
 
@@ -64,7 +64,7 @@ def import_modules(
         if changed or local or os.fstat(output).st_size or _has_threads_or_children():
             return None
     probes = ["distribution", *(f"content {name}" for name in dependencies.files()), *dependencies.probes()]
-    answers = {one: run_probe(one, job.root) for one in probes if not one.startswith("variable ")}
+    answers = {one: dependencies.answer(one) for one in probes if not one.startswith("variable ")}
     os.write(said, (READY + json.dumps(answers)).encode())
     return dependencies
 
