@@ -95,7 +95,7 @@ class CourseGuide(Guide):
         explained: dict[str, tuple[str, str]] = {}
         for entry in self._entries:
             page, line = entry.place
-            place = self.course.place(page.path).url + _anchor(page, line), page.title
+            place = (self.course.place(page.path).url or "./") + _anchor(page, line), page.title
             explained |= dict.fromkeys(entry.names, place)
         url = self.course.url and self.course.url.rstrip("/") + "/"
         files = jax_now.files(self.pages.values(), url)

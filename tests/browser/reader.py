@@ -247,7 +247,9 @@ class Visit:
             "document.querySelectorAll('.md-sidebar__scrollwrap').forEach("
             "side => { side.scrollTo(0, 0); side.scrollTo = () => {}; })"
         )
-        page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+        page.evaluate(
+            "document.querySelectorAll('details').forEach(details => Object.assign(details, { name: '', open: true }))"
+        )
         before = page.viewport_size
         assert before
         height = page.evaluate("document.documentElement.scrollHeight")

@@ -107,7 +107,9 @@ def test_what_the_style_sheet_leaves_out_is_on_no_page(folder: Path) -> None:
 def test_a_page_needs_no_javascript(url: str, look: Callable[..., Visit]) -> None:
     seen = look(url, VIEWS[0], java_script_enabled=False)
     page = seen.page
-    page.locator("article details").evaluate_all("all => all.forEach(details => details.open = true)")
+    page.locator("article details").evaluate_all(
+        "all => all.forEach(details => Object.assign(details, { name: '', open: true }))"
+    )
     shown = page.locator("article :is(h1, h2, p, pre > code, .live-result:not(.live-silent), .live-figure svg)")
     hidden = shown.evaluate_all("found => found.filter(part => !part.checkVisibility()).map(part => part.outerHTML)")
     assert shown.count() and not hidden

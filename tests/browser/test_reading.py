@@ -184,7 +184,7 @@ def test_home_leads_by_need_in_one_click(visit: Open) -> None:
     page = visit().page
     for need, address in {
         "a training job that is slow": "speed/profile/",
-        "a newer JAX": "lookup/then-and-now/",
+        "a newer JAX": "lookup/upgrade/",
         "an error": "lookup/message-to-cause/",
         "a program in PyTorch": "start/pytorch/",
     }.items():
