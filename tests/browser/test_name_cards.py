@@ -36,11 +36,14 @@ def test_a_card_says_what_a_name_takes_since_when_and_where_it_is_explained(
     expect(card.get_by_role("link", name="Official page")).to_have_attribute("href", re.compile(r"/jax\.vmap\.html$"))
     expect(card.get_by_role("link").first).to_have_attribute("href", re.compile(f"^{seen.base}"))
     assert len(fetched(seen)) == 3
-    assert seen.violations() == []
     box = card.bounding_box()
     assert box and box["x"] >= 0 and box["x"] + box["width"] <= page.evaluate("innerWidth")
     page.mouse.move(0, 0)
     expect(card).to_have_count(0)
+    name(page).focus()  # what axe needs to see of the page moves it below a mouse
+    expect(card).to_be_visible()
+    assert seen.violations() == []
+    expect(card).to_be_visible()
 
 
 def test_the_mouse_may_go_into_the_card(visit: Callable[..., Visit]) -> None:
