@@ -129,7 +129,7 @@ def test_what_a_module_has_asked_counts_for_each_page(plain: Site, libraries: Pa
 
 
 def test_a_page_does_not_depend_on_what_is_asked_of_such_a_process(plain: Site, libraries: Path) -> None:
-    """What is installed is a part of its answers, for which the folders of modules are looked through."""
+    """The folders of modules are looked through to say what is installed."""
     library(libraries, "asks_nothing")
     page = plain.page("import asks_nothing\nprint(asks_nothing.process)")
     run = plain.engine.run([page])[page.path]
