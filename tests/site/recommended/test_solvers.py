@@ -1,0 +1,249 @@
+"""Attacks on the answers about Diffrax, Lineax, Optimistix and BlackJAX: exact solutions, NumPy and SciPy."""
+
+from typing import Any
+
+import blackjax  # type: ignore[import-untyped]
+import diffrax
+import jax
+import jax.numpy as jnp
+import lineax as lx  # type: ignore[import-untyped]
+import numpy as np
+import optimistix as optx
+import pytest
+from hypothesis import strategies as st
+
+from tests.site.recommended.attack import attack, program
+
+pytestmark = pytest.mark.slow  # each compiles a solver
+ANSWERS = "answers/solvers.md"
+small = st.integers(-8, 8)
+PID = diffrax.PIDController(rtol=1e-5, atol=1e-6)
+LEVEL = program(f"{ANSWERS}#measured-data", "level", "hours")
+FIT = jax.jit(program(f"{ANSWERS}#least-squares", "fit")["fit"])
+SOLVE = jax.jit(jax.vmap(program(f"{ANSWERS}#optimistix-steps", "solve")["solve"]))
+BLOWUP = program(f"{ANSWERS}#throw-false", "solve")["solve"]
+LANDING = jax.jit(jax.value_and_grad(program(f"{ANSWERS}#event", "landing")["landing"]))
+RATE = program(f"{ANSWERS}#max-steps", "rate")["rate"]
+FREE = jax.jit(jax.value_and_grad(program(f"{ANSWERS}#stuck-chain", "free")["free"]))
+
+
+@jax.jit
+def _level(pump: Any) -> Any:
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(LEVEL["level"]),
+        diffrax.Tsit5(),
+        0.0,
+        5.0,
+        0.1,
+        0.0,
+        args=pump,
+        stepsize_controller=diffrax.ClipStepSizeController(PID, jump_ts=LEVEL["hours"]),
+    ).ys[0]
+
+
+@attack(f"{ANSWERS}#measured-data", pump=st.lists(small, min_size=6, max_size=6))
+def test_held_data_give_the_exact_level(pump: list[int]) -> None:
+    exact = 0.0
+    for value in pump[:-1]:
+        exact = 2 * value + (exact - 2 * value) * np.exp(-0.5)
+    np.testing.assert_allclose(_level(jnp.array(pump, jnp.float32)), exact, atol=2e-3)
+
+
+@jax.jit
+def _stiff(k: Any) -> Any:
+    found = diffrax.diffeqsolve(
+        diffrax.ODETerm(RATE), diffrax.Kvaerno5(), 0.0, 10.0, 1e-3, 0.0, args=k, max_steps=1000, throw=False,
+        stepsize_controller=diffrax.PIDController(rtol=1e-3, atol=1e-4),
+    )  # fmt: skip
+    return found.ys[0], found.result == diffrax.RESULTS.successful
+
+
+@attack(f"{ANSWERS}#max-steps", k=st.integers(20, 1000))
+def test_the_implicit_solver_is_near_the_slow_solution(k: int) -> None:
+    y, good = _stiff(float(k))
+    exact = (k * k * np.cos(10) + k * np.sin(10)) / (k * k + 1)  # what was there at the start has decayed
+    assert good
+    np.testing.assert_allclose(y, exact, atol=5e-3)
+
+
+@attack(
+    f"{ANSWERS}#throw-false",
+    starts=st.lists(st.sampled_from([-3, -1, 0.25, 0.5, 0.75, 1.5, 2, 9]), min_size=3, max_size=3),
+)
+def test_the_flag_is_true_where_the_solution_exists(starts: list[float]) -> None:
+    y, good = BLOWUP(jnp.array(starts))
+    assert [bool(g) for g in good] == [start < 1 for start in starts]
+    for start, value in zip(starts, y, strict=True):
+        if start < 1:
+            np.testing.assert_allclose(value, start / (1 - start), rtol=5e-3)
+
+
+@jax.jit
+def _decay(k: Any, at: Any) -> Any:
+    curve = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, k: -k * y), diffrax.Tsit5(), 0.0, 1.0, None, 1.0, args=k, max_steps=64,
+        stepsize_controller=PID, saveat=diffrax.SaveAt(ts=at[None], dense=True),
+    )  # fmt: skip
+    return curve.evaluate(at), curve.ys[0], curve.evaluate(1.5)
+
+
+@attack(f"{ANSWERS}#save-at", f"{ANSWERS}#step-size", k=st.integers(-4, 9), at=st.integers(0, 16))
+def test_saved_and_dense_values_are_those_of_the_solution(k: int, at: int) -> None:
+    dense, saved, outside = _decay(float(k), jnp.float32(at / 16))
+    exact = np.exp(-k * at / 16)
+    np.testing.assert_allclose([dense, saved], exact, rtol=1e-3, atol=1e-4)
+    assert np.isnan(outside)
+
+
+@attack(
+    f"{ANSWERS}#event", height=st.integers(1, 100)
+)  # from about 176, float32 cannot reach the tolerance, which raises
+def test_a_ball_lands_when_it_should(height: int) -> None:
+    time, slope = LANDING(float(height))
+    np.testing.assert_allclose(time, (2 * height / 9.81) ** 0.5, rtol=1e-3)
+    np.testing.assert_allclose(slope, (2 * 9.81 * height) ** -0.5, rtol=1e-3)
+
+
+ADJOINTS = program(f"{ANSWERS}#adjoint", "last")["last"]
+SLOPES = [
+    jax.jit(mode(lambda k, a=adjoint: ADJOINTS(k, a)))
+    for mode, adjoint in [
+        (jax.grad, diffrax.RecursiveCheckpointAdjoint()),
+        (jax.jacfwd, diffrax.ForwardMode()),
+        (jax.grad, diffrax.DirectAdjoint()),
+        (jax.jacfwd, diffrax.DirectAdjoint()),
+    ]
+]
+
+
+@attack(f"{ANSWERS}#adjoint", k=st.integers(-5, 10))
+def test_each_adjoint_returns_the_derivative(k: int) -> None:
+    for slope in SLOPES:
+        np.testing.assert_allclose(slope(float(k)), -np.exp(-k), rtol=1e-2, atol=1e-3)
+
+
+@attack(
+    f"{ANSWERS}#lineax-solver",
+    rows=st.lists(st.lists(small, min_size=2, max_size=2), min_size=3, max_size=3),
+    y=st.lists(small, min_size=3, max_size=3),
+)
+def test_least_squares_are_those_of_numpy(rows: list[list[int]], y: list[int]) -> None:
+    matrix, right = np.array(rows, np.float32), np.array(y, np.float32)
+    exact, _, rank, _ = np.linalg.lstsq(matrix.astype(float), right.astype(float), rcond=1e-6)
+    found = lx.linear_solve(lx.MatrixLinearOperator(jnp.asarray(matrix)), jnp.asarray(right), lx.SVD(), throw=False)
+    np.testing.assert_allclose(found.value, exact, atol=2e-2)
+    if rank == 2:
+        found = lx.linear_solve(lx.MatrixLinearOperator(jnp.asarray(matrix)), jnp.asarray(right), lx.QR(), throw=False)
+        np.testing.assert_allclose(found.value, exact, atol=2e-2)
+
+
+@attack(
+    f"{ANSWERS}#many-right-hand-sides",
+    f"{ANSWERS}#matrix-free",
+    rows=st.lists(st.lists(small, min_size=3, max_size=3), min_size=3, max_size=3),
+    sides=st.lists(st.lists(small, min_size=3, max_size=3), min_size=2, max_size=2),
+)
+def test_solves_are_those_of_numpy(rows: list[list[int]], sides: list[list[int]]) -> None:
+    matrix = np.array(rows, np.float32)
+    positive = matrix @ matrix.T + np.eye(3, dtype=np.float32)
+    exact = np.linalg.solve(positive.astype(float), np.array(sides, float).T).T
+    np.testing.assert_allclose(_factored(positive, jnp.array(sides, jnp.float32)), exact, atol=1e-2)
+    x, good = _conjugate(positive, jnp.array(sides[0], jnp.float32))
+    if good:
+        np.testing.assert_allclose(x, exact[0], atol=5e-2)
+
+
+@jax.jit
+def _factored(matrix: Any, sides: Any) -> Any:
+    operator, solver = lx.MatrixLinearOperator(matrix), lx.LU()
+    state = solver.init(operator, options={})
+    return jax.vmap(lambda b: lx.linear_solve(operator, b, solver, state=state).value)(sides)
+
+
+@jax.jit
+def _conjugate(matrix: Any, b: Any) -> Any:
+    operator = lx.FunctionLinearOperator(lambda x: matrix @ x, jax.eval_shape(lambda: b), lx.positive_semidefinite_tag)
+    found = lx.linear_solve(operator, b, lx.CG(rtol=1e-6, atol=1e-6, max_steps=50), throw=False)
+    return found.value, found.result == lx.RESULTS.successful
+
+
+@attack(f"{ANSWERS}#optimistix-steps", squares=st.lists(st.integers(-9, 99), min_size=3, max_size=3))
+def test_a_root_that_is_flagged_good_is_one(squares: list[int]) -> None:
+    roots, good = SOLVE(jnp.array(squares, jnp.float32))
+    for square, root, flag in zip(squares, roots, good, strict=True):
+        assert flag == (square >= 0) or square == 0  # a double root converges slowly
+        if flag:
+            np.testing.assert_allclose(abs(root), square**0.5, atol=1e-2)
+
+
+@attack(f"{ANSWERS}#least-squares", height=st.integers(1, 8), rate=st.integers(2, 12))
+def test_the_fit_finds_the_parameters(height: int, rate: int) -> None:
+    t = jnp.linspace(0.0, 4.0, 20)
+    found = FIT(t, height * jnp.exp(-rate / 10 * t))
+    np.testing.assert_allclose([found["height"], found["rate"]], [height, rate / 10], rtol=2e-2)
+
+
+@jax.jit
+def _replaced(a: Any, b: Any) -> Any:
+    tight: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}
+    least: Any = optx.minimise(
+        lambda z, args: jnp.sum((z - args) ** 2), optx.BFGS(**tight), jnp.zeros(2), jnp.stack([a, b])
+    )
+    halves: Any = optx.fixed_point(lambda x, args: x / 2 + args, optx.FixedPointIteration(**tight), jnp.zeros(()), a)
+    return least.value, halves.value
+
+
+@attack(f"{ANSWERS}#jaxopt", a=small, b=small)
+def test_what_replaces_jaxopt_finds_the_exact_solutions(a: int, b: int) -> None:
+    least, halves = _replaced(float(a), float(b))
+    np.testing.assert_allclose(least, [a, b], atol=1e-3)
+    np.testing.assert_allclose(halves, 2 * a, atol=1e-2)
+
+
+@attack(f"{ANSWERS}#stuck-chain", z=st.integers(-6, 3))
+def test_the_free_density_is_that_of_the_logarithm(z: int) -> None:
+    density, slope = FREE(float(z))
+    np.testing.assert_allclose(density, 2 * z - np.exp(z), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(slope, 2 - np.exp(z), rtol=1e-4, atol=1e-4)
+    outside = blackjax.nuts.init(jnp.array(float(-1 - abs(z))), lambda x: jnp.where(x > 0, jnp.log(x) - x, -jnp.inf))
+    assert np.isneginf(outside.logdensity)
+
+
+SDE = program(f"{ANSWERS}#sde", "path", "drift", "diffusion")
+
+
+@jax.jit
+def _path(key: Any) -> Any:
+    noise = diffrax.VirtualBrownianTree(0.0, 1.0, tol=1e-3, shape=(), key=key)
+    return SDE["path"](key), jnp.exp(0.1 - 0.02 + 0.2 * noise.evaluate(0.0, 1.0))
+
+
+@attack(f"{ANSWERS}#sde", seed=st.integers(0, 9999))
+def test_a_path_is_the_exact_one_of_its_noise(seed: int) -> None:
+    found, exact = _path(jax.random.key(seed))
+    np.testing.assert_allclose(found, exact, rtol=2e-2)
+
+
+@jax.jit
+def _warmed(seed: Any, center: Any) -> Any:
+    key, warm_key = jax.random.split(jax.random.key(seed))
+
+    def log_density(x: Any) -> Any:
+        return -0.5 * (((x["a"] - center) / 0.1) ** 2 + (x["b"] / 10) ** 2)
+
+    warm_up = blackjax.window_adaptation(blackjax.nuts, log_density)
+    (state, tuned), _ = warm_up.run(warm_key, {"a": jnp.zeros(()), "b": jnp.zeros(())}, num_steps=500)
+    nuts = blackjax.nuts(log_density, **tuned)
+
+    def step(state: Any, key: Any) -> Any:
+        state, _ = nuts.step(key, state)
+        return state, state.position
+
+    return jax.lax.scan(step, state, jax.random.split(key, 1000))[1]
+
+
+@attack(f"{ANSWERS}#warm-up", seed=st.integers(0, 9999), center=small)
+def test_draws_after_the_warm_up_have_the_mean_and_the_widths(seed: int, center: int) -> None:
+    draws = _warmed(seed, float(center))
+    np.testing.assert_allclose(draws["a"].mean(), center, atol=0.05)
+    np.testing.assert_allclose([draws["a"].std(), draws["b"].std()], [0.1, 10], rtol=0.3)
