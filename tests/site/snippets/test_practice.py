@@ -317,7 +317,8 @@ for name, before, code in json.loads(sys.stdin.read()):
 """
 
 
-@pytest.mark.parametrize("name", [*PARTS, pytest.param("practice", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PARTS, "practice"])
 def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_above(
     name: str, engine: Engine, pages: dict[str, Page]
 ) -> None:
