@@ -119,7 +119,7 @@ def test_code_and_comments_have_none(text: str) -> None:
         ("`{python} x +`", 8, "is no expression: invalid syntax"),
         ("`{python} x = 1`", 8, "is no expression"),
         ("`{python} 1); print(2`", 8, "is no expression"),
-        ("text `{python} x\nor 1`", 8, "a value stands on one line"),
+        ("text `{python} x\nor 1`", 8, "write a value on one line"),
         ("# `{python} x`", 8, "the title of a page holds no value"),
         ("## Now `{python} x`", 8, "a heading with a value has an id of its own"),
     ],

@@ -83,7 +83,7 @@ def _is_open(part: str) -> bool:
 def _wrong(value: Value, line: str) -> str:
     """Return what is wrong with a value on a line; empty if nothing is."""
     if "\n" in value.expression:
-        return "a value stands on one line"
+        return "write a value on one line"
     try:
         ast.parse(value.expression, mode="eval")
     except (SyntaxError, ValueError) as error:
