@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from livepages.source import Inventory
 
@@ -32,16 +33,17 @@ def names_json(inventory: Inventory, explained: Mapping[str, tuple[str, str]]) -
             continue
         facts["reference"] = inventory.addresses.get(name, "")
         facts["page"], facts["title"] = explained.get(name, ("", ""))
-        names[name] = {fact: text for fact, text in facts.items() if text}
-    content = {"oldest": record.releases[0], "newest": record.releases[-1], "names": names}
+        names[name] = {fact: said for fact, said in facts.items() if said}
+    content = {"releases": record.releases, "names": names}
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def _facts(history: History, oldest: str) -> dict[str, str]:
+def _facts(history: History, oldest: str) -> dict[str, Any]:
     """Return what the record says of a name; nothing if no release of the record has it."""
     if not history.since:
         return {}
     return {
+        "earlier": history.spans[:-1],
         "since": "" if history.since == oldest else history.since,
         "changed": history.changed,
         "deprecated": history.deprecated,

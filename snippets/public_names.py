@@ -91,16 +91,24 @@ class History:
     sentence: str = ""  # of its documentation, in the last release that has the name
 
     @property
+    def spans(self) -> tuple[tuple[str, str], ...]:
+        """The runs of releases that have it: the first of each, and the first without it, empty for the last run's."""
+        found: list[tuple[str, str]] = []
+        for release, seen in self.changes:
+            here = bool(found) and not found[-1][1]
+            if seen.state in HERE_IN and not here:
+                found.append((release, ""))
+            elif seen.state not in HERE_IN and here:
+                found[-1] = found[-1][0], release
+        return tuple(found)
+
+    @property
     def since(self) -> str:
         """The release since which it has been there without a break, if it is, or was until it went.
 
         Empty for a name that was gone when the record begins.
         """
-        first, here = "", False
-        for release, seen in self.changes:
-            first = release if seen.state in HERE_IN and not here else first
-            here = seen.state in HERE_IN
-        return first
+        return self.spans[-1][0] if self.spans else ""
 
     @property
     def now(self) -> Seen:

@@ -82,6 +82,11 @@ for (const type of ["pointerout", "focusout"]) addEventListener(type, end);
 // A long press is neither a click nor the browser's menu.
 for (const type of ["click", "contextmenu"]) addEventListener(type, (event) => pressed && named(event) && event.preventDefault(), true);
 
+// The site for the JAX that its reader has: asked for in the header and in cards, and kept in the browser.
+let versions;
+const version = () => (versions ??= import(new URL("version.js", own)));
+document.addEventListener("click", ({ target }) => target.closest("[data-live-version]") && version().then(({ ask }) => ask()));
+
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -104,6 +109,7 @@ const stored = (name) => {
 const arrived = () => {
   if (/\/practice\//.test(location.pathname) && stored("live-exercises"))
     import(new URL("exercises.js", own)).then(({ mark }) => mark());
+  if (versions || stored("live-jax") || stored("live-from") || /[?&]jax=/.test(location.search)) version().then(({ show }) => show());
   sizes.disconnect();
   document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
   near.disconnect();

@@ -1,16 +1,17 @@
 // The names of JAX: since which release each is there, as running the releases showed. live.js and filter.js ask for it.
+import { lacks, told } from "./releases.js";
 
 let fetched;
-const read = () =>
+export const read = () =>
   (fetched ??= fetch(new URL("../names.json", import.meta.url)).then(async (answer) => {
-    const { oldest, newest, names } = await answer.json();
+    const { releases, names } = await answer.json();
     const addresses = new Map();
     for (const [name, { reference }] of Object.entries(names))
       if (reference) addresses.set(reference, [...(addresses.get(reference) ?? []), name]);
-    return { oldest, newest, names, addresses };
+    return { releases, names, addresses };
   }));
 
-const element = (tag, properties, ...children) => {
+export const element = (tag, properties, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
   return made;
@@ -19,14 +20,30 @@ const element = (tag, properties, ...children) => {
 // What a text has between backticks, as code.
 const coded = (text) => text.split("`").map((part, place) => (place % 2 ? element("code", {}, part) : part));
 
-// A name's lines: when it came, changed and went; what JAX says of that.
-const history = ({ since, changed, deprecated, gone, says }, { oldest, newest }) => {
-  const facts = [since ? `since ${since}` : `since ${oldest} or before`];
-  if (changed) facts.push(`parameters changed in ${changed}`);
-  if (deprecated) facts.push(`deprecated in ${deprecated}`);
-  if (gone) facts.push(`gone in ${gone}`);
-  else if (deprecated) facts.push(`still there in ${newest}`);
-  return [element("p", { className: gone ? "live-gone" : "" }, `jax: ${facts.join(", ")}.`), ...(says ? [element("p", {}, ...coded(says))] : [])];
+// The release that the reader has, as they said (version.js), or as the link says that somebody gave them; "" if unknown.
+export const mine = ({ releases }) => {
+  const said = [new URLSearchParams(location.search).get("jax"), kept("live-jax")];
+  return said.find((release) => releases.includes(release)) ?? "";
+};
+
+// What the browser keeps under a name; nothing where it may not keep anything.
+export const kept = (name) => {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+};
+
+// A name's lines: whether the reader's release has it; when it came, changed and went; what JAX says of that.
+const history = (facts, data) => {
+  const release = mine(data);
+  const why = release && lacks(facts, release, data.releases);
+  return [
+    ...(why ? [element("p", {}, element("b", {}, `${why} your JAX ${release}.`))] : []),
+    element("p", { className: facts.gone ? "live-gone" : "" }, `jax: ${told(facts, data.releases)}.`),
+    ...(facts.says ? [element("p", {}, ...coded(facts.says))] : []),
+  ];
 };
 
 const head = (name, { takes = "" }) => element("p", {}, element("code", {}, element("b", {}, name), takes));
@@ -54,22 +71,34 @@ const soon = (what, after) => {
   waiting = setTimeout(what, after);
 };
 
-// The name of JAX that a link or a piece of code stands for, if it is known.
-const meant = (place, { names, addresses }) => {
-  if (place.href) {
-    const found = addresses.get(place.href) ?? [];
-    const last = place.textContent.split(".").at(-1);
-    return found.find((name) => name.endsWith(`.${last}`)) ?? found[0];
-  }
-  const name = place.textContent.replace(/\(.*/s, "").replace(/^jnp\b/, "jax.numpy").replace(/^lax\b/, "jax.lax");
-  return Object.hasOwn(names, name) ? name : undefined;
+// What names that the code of a page imports stand for, unless it imports two things by the same name.
+export const imported = () => {
+  const found = new Map([["jnp", "jax.numpy"], ["lax", "jax.lax"]]);
+  const code = [...document.querySelectorAll("article pre")].map((block) => block.textContent).join("\n");
+  for (const [, module, names] of code.matchAll(/^\s*from (jax[\w.]*) import ([\w ,]+)/gm))
+    for (const each of names.split(",")) {
+      const [name, local = name] = each.trim().split(/ +as +/);
+      found.set(local, [undefined, `${module}.${name}`].includes(found.get(local)) ? `${module}.${name}` : "");
+    }
+  return found;
+};
+
+// The names of JAX that a link or a piece of code may stand for, the likeliest first. One reference may have several.
+export const meant = (place, { names, addresses }, locals = imported()) => {
+  const written = place.textContent.replace(/\(.*/s, "");
+  const name = written.replace(/^\w+/, (first) => locals.get(first) || first);
+  if (!place.href) return Object.hasOwn(names, name) ? [name] : [];
+  const found = addresses.get(place.href) ?? [];
+  if (found.includes(name)) return [name];
+  const last = `.${name.split(".").at(-1)}`;
+  return found.toSorted((a, b) => b.endsWith(last) - a.endsWith(last));
 };
 
 // Shows the card of a name below it, where there is room.
 export const show = async (place) => {
   if (place === owner) return clearTimeout(waiting);
   const [data] = await Promise.all([read(), style()]);
-  const name = meant(place, data);
+  const [name] = meant(place, data);
   if (!name || !place.isConnected) return;
   hide();
   const facts = data.names[name];
@@ -80,7 +109,10 @@ export const show = async (place) => {
   const links = element("p", {});
   if (facts.page) links.append("Used in ", element("a", { href: new URL(`../${facts.page}`, import.meta.url) }, facts.title), ". ");
   if (facts.reference) links.append(element("a", { href: facts.reference }, "Official page"));
-  if (links.childNodes.length) card.append(links);
+  const ask = element("button", { type: "button" }, mine(data) ? `Your JAX: ${mine(data)}` : "Your JAX?");
+  ask.dataset.liveVersion = ""; // live.js
+  links.append(links.childNodes.length ? " · " : "", ask);
+  card.append(links);
   for (const type of ["pointerenter", "focusin"]) card.addEventListener(type, () => clearTimeout(waiting));
   card.addEventListener("pointerleave", () => soon(hide, 300));
   card.addEventListener("focusout", ({ relatedTarget }) => card?.contains(relatedTarget) || relatedTarget === owner || soon(hide, 0));
@@ -102,7 +134,7 @@ addEventListener("keydown", (event) => {
     hide();
   } else if (event.key === "ArrowDown" && document.activeElement === owner) {
     event.preventDefault();
-    card.querySelector("a")?.focus();
+    card.querySelector("a, button").focus();
   }
 });
 addEventListener("pointerdown", ({ target }) => card && !card.contains(target) && target !== owner && hide());
@@ -124,5 +156,5 @@ export const list = async (place, typed) => {
     .slice(0, SHOWN)
     .map(([name, facts]) => element("li", {}, head(name, {}), ...history(facts, data)));
   const more = found.length > SHOWN ? `, of which these are the first ${SHOWN}` : "";
-  place.replaceChildren(element("p", {}, `${found.length} public names of JAX ${data.oldest} to ${data.newest} fit${more}.`), element("ul", {}, ...rows));
+  place.replaceChildren(element("p", {}, `${found.length} public names of JAX ${data.releases[0]} to ${data.releases.at(-1)} fit${more}.`), element("ul", {}, ...rows));
 };

@@ -132,6 +132,8 @@ def test_a_history_says_when_a_name_came_changed_and_went(record: Record) -> Non
         "m.new": ("0.9.2", "", "", "", ""),
         "m.back": ("0.10.0", "", "", "", ""),
     }
+    assert record.histories["m.old"].spans == (("0.9.0", "0.10.0"),)
+    assert record.histories["m.back"].spans == (("0.9.0", "0.9.2"), ("0.10.0", ""))
     assert record.histories["m.f"].sentence == "Four." and record.histories["m.f"].takes == "(x, n=2)"
 
 
@@ -189,6 +191,7 @@ def test_the_record_has_the_form_that_its_readers_expect(recorded: Record) -> No
         assert [release for release, _ in history.changes if release not in recorded.releases] == []
         assert all(after.differs_from(before) for (_, before), (_, after) in pairwise(history.changes)), name
         assert (history.now.state in ("there", "deprecated")) == (not history.gone), name
+        assert (history.spans or [("", history.gone)])[-1] == (history.since, history.gone), name
 
 
 def test_the_record_has_every_release_of_the_ladder(recorded: Record) -> None:
