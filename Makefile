@@ -29,7 +29,8 @@ help:
 	@echo "make setup   make the virtual environment; the other commands do so by themselves"
 	@echo "make serve   build the site, serve it (at PORT=8000), and build again when a file changes"
 	@echo "make site    build the site into site/; with WITH=zensical, properdocs or materialx, by that program"
-	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it"
+	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it;"
+	@echo "               with FROM=train, basics/vmap or fit, begin at that part, page or exercise"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
 	@echo "make test-all  the same, and what changes rarely: every page at two widths, other builders, downloads, hostile pages"
 	@echo "make coverage  run the tests of the engine, and list its lines that none of them runs"
@@ -51,7 +52,7 @@ site: $(READY) $(if $(filter materialx,$(WITH)),$(MATERIALX))
 	$(if $(filter materialx,$(WITH)),PYTHONPATH=$(MATERIALX)) $(BIN)/livepages build $(WITH)
 
 practice: $(READY)
-	PYTHONPATH=snippets $(BIN)/python -m examiner live-practice.py
+	PYTHONPATH=snippets $(BIN)/python -m examiner live-practice.py $(if $(FROM),--from "$(FROM)")
 
 test: $(READY)
 	$(BIN)/python -m tests

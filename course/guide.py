@@ -14,6 +14,7 @@ from posixpath import relpath
 from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
+from course import examiner
 from course.less import hint_sparingly, without_marks
 from livepages.course import Guide
 from livepages.execution import Failure, count
@@ -87,9 +88,11 @@ class CourseGuide(Guide):
         return without_marks(html)
 
     def files(self) -> dict[str, str]:
-        """Return the files for programs that write JAX, and the script that upgrades old code."""
-        if not (self.course.docs.parent / "snippets/idioms.toml").is_file():
-            return {}  # the pages are of a test's own
+        """Return the files for kernels and for programs that write JAX, and the script that upgrades old code."""
+        snippets = self.course.docs.parent / "snippets"
+        found = {examiner.NAME: examiner.program(snippets / "examiner")} if (snippets / "examiner").is_dir() else {}
+        if not (snippets / "idioms.toml").is_file():
+            return found  # the pages are of a test's own
         from course import jax_now, names
 
         explained: dict[str, tuple[str, str]] = {}
@@ -98,8 +101,8 @@ class CourseGuide(Guide):
             place = (self.course.place(page.path).url or "./") + _anchor(page, line), page.title
             explained |= dict.fromkeys(entry.names, place)
         url = self.course.url and self.course.url.rstrip("/") + "/"
-        files = jax_now.files(self.pages.values(), url)
-        return files | {"names.json": names.names_json(self.inventory, explained)}
+        found |= jax_now.files(self.pages.values(), url)
+        return found | {"names.json": names.names_json(self.inventory, explained)}
 
     def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
         """Lines with the map and the index where they belong."""

@@ -29,8 +29,18 @@
   document.addEventListener("click", (event) => {
     if (event.target.matches(".live-take")) return load("copy.js").then(({ copy }) => copy(event.target));
     const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
-    if (asked) load("page.js").then(({ clicked }) => clicked(asked, event));
+    if (!asked) return;
+    document.querySelectorAll(".live-unloaded").forEach((note) => note.remove());
+    load("page.js").then(({ clicked }) => clicked(asked, event)).catch(() => unloaded(asked));
   });
+
+  // Say that what runs blocks did not come; a browser may ask for it anew only when the page is loaded again.
+  const unloaded = (asked) => {
+    const place = asked.closest(".live-acts, .live-editable") ?? asked;
+    const said = "Running and editing could not be loaded: is the site within reach? Reload the page to try again.";
+    const note = Object.assign(document.createElement("span"), { className: "live-unloaded", role: "status", textContent: said });
+    place.after(note);
+  };
 
   // What the browser keeps under a name; nothing where it may not keep anything.
   const stored = (name) => {

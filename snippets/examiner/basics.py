@@ -10,7 +10,7 @@ from examiner.tools import Answer, Refused, counted, finite, largest, numbers, r
 from examiner.verdict import check
 
 
-@check("core")
+@check("core", "basics/arrays")
 def standardize(answer: Answer) -> None:
     x = np.random.default_rng(0).normal(size=(6, 3)) * [1, 5, 0.001] + [0, 7, 0.002]
     wanted = (x - x.mean(0)) / x.std(0)
@@ -26,7 +26,7 @@ def standardize(answer: Answer) -> None:
     same("float16", answer(jnp.asarray(half, "float16")), wanted.astype("float16"), 2e-2)
 
 
-@check("warm-up")
+@check("warm-up", "basics/updates")
 def swap_rows(answer: Answer) -> None:
     x = np.arange(6.0).reshape(3, 2)
     given = jnp.asarray(x)
@@ -47,7 +47,7 @@ def swap_rows(answer: Answer) -> None:
     require(len(traces) == 1, "under jit, other rows cost another trace")
 
 
-@check("warm-up")
+@check("warm-up", "basics/arrays")
 def cap(answer: Answer) -> None:
     x = np.array([1.0, 5, 3, 9], np.float32)
     same("[1, 5, 3, 9] and limit 4", answer(jnp.asarray(x), 4.0), np.minimum(x, 4))
@@ -58,7 +58,7 @@ def cap(answer: Answer) -> None:
     same("the integers [1, 5, 3] and limit 4", answer(jnp.array([1, 5, 3]), 4), np.array([1, 4, 3]))
 
 
-@check("core")
+@check("core", "basics/updates")
 def delay(answer: Answer) -> None:
     for x in (np.arange(1.0, 6), np.array([np.inf, 1, np.nan, 2, np.inf]), np.arange(1, 6)):
         program, traces = counted(answer)
@@ -69,7 +69,7 @@ def delay(answer: Answer) -> None:
         require(len(traces) == 1, f"under jit, 5 numbers of steps cost {len(traces)} traces")
 
 
-@check("warm-up")
+@check("warm-up", "basics/arrays")
 def blend(answer: Answer) -> None:
     a, b = (g.astype(np.uint8) for g in np.meshgrid(np.arange(256), np.arange(256)))
     wanted = ((a.astype(int) + b) // 2).astype(np.uint8)
@@ -83,7 +83,7 @@ def blend(answer: Answer) -> None:
         raise Refused(f"{a[first]} and {b[first]}: gave {got[first]}, expected {wanted[first]}")
 
 
-@check("warm-up")
+@check("warm-up", "basics/random")
 def shuffle_together(answer: Answer) -> None:
     base = 2**24  # float32 has no odd numbers there
     x, y = jnp.arange(40.0).reshape(20, 2), base + jnp.arange(20)
@@ -111,7 +111,7 @@ def shuffle_together(answer: Answer) -> None:
     require(not all(len(set(step)) == 1 for step in steps), "neighbors stay neighbors, so few orders are possible")
 
 
-@check("core")
+@check("core", "basics/random")
 def init(answer: Answer) -> None:
     sizes = [100, 100, 100, 5]
     with jax.debug_key_reuse(True):
@@ -141,7 +141,7 @@ def init(answer: Answer) -> None:
     require(repeated, "the same key gives other parameters the second time: not all numbers come from the key")
 
 
-@check("warm-up")
+@check("warm-up", "basics/derivatives")
 def root(answer: Answer) -> None:
     same("x**2 - 2 from 1.0", answer(lambda x: x**2 - 2, 1.0), np.float32(2**0.5))
     same("cos(x) - x from 0.5", answer(lambda x: jnp.cos(x) - x, 0.5), np.float32(0.7390851), 1e-6)
@@ -164,7 +164,7 @@ def root(answer: Answer) -> None:
     require(asked, "JAX was not asked for the derivative of f")
 
 
-@check("core")
+@check("core", "basics/derivatives")
 def directional(answer: Answer) -> None:
     def f(x: jax.Array) -> jax.Array:
         return jnp.sin(x) * jnp.roll(x, 1)
@@ -190,7 +190,7 @@ def directional(answer: Answer) -> None:
     require(most < 2500, f"for a vector of 50 elements it computes an array of {most}")
 
 
-@check("core")
+@check("core", "basics/vmap")
 def gradient_norms(answer: Answer) -> None:
     def loss(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         return (jnp.dot(x, w) - y) ** 2
@@ -209,7 +209,7 @@ def gradient_norms(answer: Answer) -> None:
     same("another loss, with one weight more than features", answer(waves, w, xs, ys), wanted)
 
 
-@check("core")
+@check("core", "basics/vmap")
 def ensemble(answer: Answer) -> None:
     def predict(model: dict[str, jax.Array], x: jax.Array) -> jax.Array:
         return jnp.tanh(model["w"] @ x + model["b"])
@@ -236,7 +236,7 @@ def ensemble(answer: Answer) -> None:
     same("three models that predict 5001, 5002 and 5003", far, (np.full(2, 5002.0), np.full(2, (2 / 3) ** 0.5)))
 
 
-@check("core")
+@check("core", "basics/pytrees")
 def clip_tree(answer: Answer) -> None:
     tree = {"w": np.array([3.0, 0]), "b": [np.array(4.0)]}
     small = jax.tree.map(jnp.asarray, tree)
@@ -253,7 +253,7 @@ def clip_tree(answer: Answer) -> None:
     same("zeros under jit", jax.jit(answer)(jax.tree.map(jnp.asarray, zeros), 1.0), zeros)
 
 
-@check("core")
+@check("core", "basics/pytrees")
 def Ball(answer: type) -> None:  # noqa: N802  (the exercise is a class)
     place, speed = jnp.array([1.0, 2.0]), jnp.array([0.5, 0.0])
     try:

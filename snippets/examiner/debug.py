@@ -13,7 +13,7 @@ from examiner.tools import Answer, Refused, finite, gradient, numbers, require, 
 from examiner.verdict import check
 
 
-@check("warm-up")
+@check("warm-up", "debug/inside")
 def announce(answer: Answer) -> None:
     program = jax.jit(answer)
     for way, function in (("without jit", answer), ("under jit", program)):
@@ -32,7 +32,7 @@ def announce(answer: Answer) -> None:
             )
 
 
-@check("warm-up")
+@check("warm-up", "debug/nans")
 def culprit(answer: Answer) -> None:
     def boom(x: jax.Array) -> jax.Array:
         raise Refused("a stage was called after the first one whose result contains NaN")
@@ -49,7 +49,7 @@ def culprit(answer: Answer) -> None:
     same("log three times, [4, 2]", answer([jnp.log, jnp.log, jnp.log, boom], jnp.array([4.0, 2.0])), 2)
 
 
-@check("warm-up")
+@check("warm-up", "debug/numerics")
 def log_mean_exp(answer: Answer) -> None:
     same("[0, 1, 2]", answer(jnp.array([0.0, 1, 2])), np.float32(np.log(np.exp([0.0, 1, 2]).mean())))
     same("[1000, 1000]", answer(jnp.array([1000.0, 1000])), np.float32(1000))
@@ -59,7 +59,7 @@ def log_mean_exp(answer: Answer) -> None:
     gradient(answer, lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(), *cases)
 
 
-@check("challenge")
+@check("challenge", "debug/nans")
 def distances(answer: Answer) -> None:
     points = np.array([[0.0, 0], [3, 4], [0, 1]], np.float32)
     for name, some in (
@@ -82,7 +82,7 @@ def distances(answer: Answer) -> None:
     finite("two equal points: the gradient", jax.grad(lambda p: answer(p).sum())(twice))
 
 
-@check("core")
+@check("core", "debug/nans")
 def checked_sqrt(answer: Answer) -> None:
     for way, function in (("", answer), (" under jit", jax.jit(answer))):
         for x in ([4.0, 9.0], [4.0, -9.0], [-1.0, -1.0], [0.0, 1.0], [9.0, -4.0, 1.0], [-1e-30, 4.0], [-0.0, 4.0]):
@@ -99,7 +99,7 @@ def checked_sqrt(answer: Answer) -> None:
             same(f"{x}{way}: roots", roots, np.sqrt(x))
 
 
-@check("core")
+@check("core", "debug/numerics")
 def weighted_variance(answer: Answer) -> None:
     rng = np.random.default_rng(0)
     same("[0, 10], weights [3, 1]", answer(jnp.array([0.0, 10]), jnp.array([3.0, 1])), np.float32(18.75), 1e-3)
@@ -111,7 +111,7 @@ def weighted_variance(answer: Answer) -> None:
         same(name, answer(jnp.asarray(x), jnp.asarray(weights)), np.float32(wanted), 1e-2)
 
 
-@check("challenge")
+@check("challenge", "debug/numerics")
 def quadratic_roots(answer: Answer) -> None:
     program = jax.jit(answer)
     for a, b, c in (
@@ -136,7 +136,7 @@ def quadratic_roots(answer: Answer) -> None:
                 require(np.isclose(one, other, rtol=2e-4), f"{where}: the {name} root: {unlike(one, other)}")
 
 
-@check("challenge")
+@check("challenge", "debug/testing")
 def agrees(answer: Answer) -> None:
     def f(x: np.ndarray) -> float:
         require(isinstance(x, np.ndarray), f"f was called with a {type(x).__name__}, not with a NumPy array")

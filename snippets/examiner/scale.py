@@ -55,7 +55,7 @@ def _compiled(answer: Answer, mesh: Mesh, x: jax.Array) -> tuple[Any, list[tuple
     return result, collectives([program])
 
 
-@check("warm-up")
+@check("warm-up", "scale/eight-devices")
 def place(answer: Answer) -> None:
     mesh = _mesh()
     params = {"w": np.ones((8, 3), np.float32), "b": [np.ones(3, np.float32), np.float32(2)]}
@@ -72,7 +72,7 @@ def place(answer: Answer) -> None:
         _is_split("the batch", leaf)
 
 
-@check("core")
+@check("core", "scale/eight-devices")
 def global_mean(answer: Answer) -> None:
     mesh = _mesh()
     for x in (np.arange(24.0), np.asarray(numbers(64))):
@@ -87,7 +87,7 @@ def global_mean(answer: Answer) -> None:
         require(sent == 1, f"for {x.size} numbers its collective sends {sent} numbers, expected 1")
 
 
-@check("core")
+@check("core", "scale/eight-devices")
 def global_softmax(answer: Answer) -> None:
     mesh = _mesh()
     for name, x in (
@@ -108,7 +108,7 @@ def global_softmax(answer: Answer) -> None:
         require(count <= most, f"with 8 elements on each device, its {kind} gives each device {count} numbers")
 
 
-@check("challenge")
+@check("challenge", "scale/model-parallel")
 def two_layers(answer: Answer) -> None:
     mesh = _mesh()
     x, w1, w2 = numbers(5, 16), numbers(16, 64, seed=1), numbers(64, 24, seed=2)  # x cannot be split instead
@@ -131,7 +131,7 @@ def two_layers(answer: Answer) -> None:
     require(not elsewhere, "for a mesh of 4 devices, the result is on others: it does not use the mesh it is given")
 
 
-@check("challenge")
+@check("challenge", "scale/model-parallel")
 def second_difference(answer: Answer) -> None:
     mesh = _mesh()
     for size in (32, 8, 16):

@@ -23,7 +23,7 @@ from examiner.tools import (
 from examiner.verdict import check
 
 
-@check("warm-up")
+@check("warm-up", "basics/tracing")
 def tax(answer: Answer) -> None:
     incomes = [5.0, 10.0, 20.0, 50.0, 80.0, 1e6, 1e8]
     for income, wanted in zip(incomes, (0.0, 0.0, 2.0, 8.0, 20.0, 399988.0, 39999988.0)):
@@ -34,7 +34,7 @@ def tax(answer: Answer) -> None:
     same("their slopes", jax.vmap(jax.grad(answer))(some), np.array([0.0, 0.2, 0.4]))
 
 
-@check("core")
+@check("core", "speed/jit")
 def regression_loss(answer: Answer) -> None:
     a, b = np.array([1.0, 2, 6], np.float32), np.array([1.0, 0, 3], np.float32)
     for kind, wanted in (("l1", 5 / 3), ("l2", 13 / 3)):
@@ -51,7 +51,7 @@ def regression_loss(answer: Answer) -> None:
         same(f"kind {kind!r} and a matrix", answer(table, jnp.zeros((2, 3)), kind), np.float32(wanted))
 
 
-@check("core")
+@check("core", "speed/control-flow")
 def gcd(answer: Answer) -> None:
     pairs = np.array([[12, 18], [17, 5], [0, 4], [48, 0], [1071, 462], [10946, 6765], [1836311903, 1134903170]], int)
     wanted = np.array([math.gcd(*map(int, pair)) for pair in pairs], np.int32)
@@ -62,7 +62,7 @@ def gcd(answer: Answer) -> None:
     same("seven pairs under vmap", jax.vmap(answer)(pairs[:, 0], pairs[:, 1]), wanted)
 
 
-@check("core")
+@check("core", "speed/loops")
 def dominant(answer: Answer) -> None:
     leading = np.array([[2.0, 1], [1, 3]], np.float32)
     turning = np.array([[0.0, -2], [2, 0]], np.float32)  # each step is a quarter turn, so the result shows their number
@@ -87,7 +87,7 @@ def dominant(answer: Answer) -> None:
         require(len(traces) == 1, f"{len(counts)} numbers of steps cost {len(traces)} traces")
 
 
-@check("core")
+@check("core", "speed/loops")
 def orbit(answer: Answer) -> None:
     wanted = [0.2]
     while len(wanted) < 8:
@@ -100,7 +100,7 @@ def orbit(answer: Answer) -> None:
     does_not_grow("length", lambda n: (lambda rate: answer(rate, 0.2, n), 3.1))
 
 
-@check("core")
+@check("core", "speed/loops")
 def horner(answer: Answer) -> None:
     x = np.array([-1.0, 0.5, 2], np.float32)
     for coefficients in ([3.0], [1.0, -2], [2.0, 0, -1, 5]):
@@ -114,7 +114,7 @@ def horner(answer: Answer) -> None:
     same("coefficients [0, 0, 1, 2] at [1e20, 0], where Horner's rule needs no power of x", zeros, np.array([1e20, 2]))
 
 
-@check("warm-up")
+@check("warm-up", "speed/shapes")
 def first_above(answer: Answer) -> None:
     x = np.array([1.0, 5, 2, 7], np.float32)
     program, traces = counted(answer)
@@ -125,7 +125,7 @@ def first_above(answer: Answer) -> None:
     same("[-9, -5, -7] above -6", answer(jnp.array([-9.0, -5, -7]), -6.0), np.int32(1))
 
 
-@check("core")
+@check("core", "speed/shapes")
 def window(answer: Answer) -> None:
     for x in (np.arange(1.0, 6), np.arange(1, 6), np.array([1.0, 2, 3, 4, np.inf])):
         program, traces = counted(answer, static_argnums=2)
@@ -140,7 +140,7 @@ def window(answer: Answer) -> None:
         same(f"[1, 2, 3, 4, 5] from {start}, width {width}", program(five, start, width), wanted)
 
 
-@check("core")
+@check("core", "speed/recompiles")
 def Scaler(answer: type) -> None:  # noqa: N802  (the exercise is a class)
     scaler, third, x = answer(2.0), answer(3.0), jnp.array([1.0, 3.0])
     same("the factor of Scaler(2.0), after Scaler(3.0)", scaler.factor, np.float32(2))
@@ -162,7 +162,7 @@ def Scaler(answer: type) -> None:  # noqa: N802  (the exercise is a class)
     one_program(scaler, x)
 
 
-@check("core")
+@check("core", "speed/memory")
 def push(answer: Answer) -> None:
     wanted = np.zeros(1000, np.float32)
     wanted[7] = 3
@@ -185,7 +185,7 @@ def push(answer: Answer) -> None:
     same("place 7, which holds 3, and value -2", answer(kept[0], 7, -2.0), wanted)
 
 
-@check("core")
+@check("core", "speed/memory")
 def energy(answer: Answer) -> None:
     xs, ys = numbers(240), numbers(30, seed=1)
     wanted = np.exp(-np.abs(np.asarray(xs, float)[:, None] - np.asarray(ys))).sum()
@@ -247,7 +247,7 @@ class _Pending:
         return str(self.__array__())
 
 
-@check("core")
+@check("core", "speed/timing")
 def stopwatch(answer: Answer) -> None:
     machine = _Machine()
     seconds = answer(machine.work, 1.0, machine.clock)

@@ -10,7 +10,7 @@ from examiner.tools import Answer, does_not_grow, equations, equations_of, finit
 from examiner.verdict import check
 
 
-@check("warm-up")
+@check("warm-up", "train/training")
 def cross_entropy(answer: Answer) -> None:
     logits, labels = np.asarray(numbers(4, 3), float), np.array([0, 2, 2, 1])
     shares = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
@@ -26,7 +26,7 @@ def cross_entropy(answer: Answer) -> None:
     same("logits from -5000 to 3000: the gradient", jax.grad(answer)(large, several), slopes, 2e-3)
 
 
-@check("warm-up")
+@check("warm-up", "train/training")
 def momentum_step(answer: Answer) -> None:
     params = {"w": [np.array([1.0, 2.0])], "b": np.array(3.0)}
     grads = {"w": [np.array([0.5, -1.0])], "b": np.array(2.0)}
@@ -54,7 +54,7 @@ def momentum_step(answer: Answer) -> None:
     same("params, velocity and grads that are tuples of two arrays", two, wanted)
 
 
-@check("warm-up")
+@check("warm-up", "train/training-loop")
 def epoch(answer: Answer) -> None:
     with jax.debug_key_reuse(True):
         result, *others = [answer(jax.random.key(seed), 23, 5) for seed in (0, 0, 1, 2, 3)]
@@ -79,7 +79,7 @@ def epoch(answer: Answer) -> None:
     require(neighbors < 0.5, "most examples come right after their neighbor: the order is not random")
 
 
-@check("core")
+@check("core", "train/training")
 def fit(answer: Answer) -> None:
     x = np.asarray(numbers(20, 2), float)
     y = x @ [2.0, -1.0] + 0.5
@@ -93,7 +93,7 @@ def fit(answer: Answer) -> None:
     does_not_grow("the number of steps", lambda n: (lambda x, y: answer(x, y, n, 0.1), *args))
 
 
-@check("challenge")
+@check("challenge", "extend/escape-hatches")
 def clip_gradient(answer: Answer) -> None:
     x = np.array([0.1, -5.0, 3.0], np.float32)
     same("x", answer(jnp.asarray(x), 1.0), x)
@@ -112,7 +112,7 @@ def clip_gradient(answer: Answer) -> None:
     same("the gradient of a matrix, limit 2", slope, np.clip(table, -2, 2))
 
 
-@check("challenge")
+@check("challenge", "extend/escape-hatches")
 def on_host(answer: Answer) -> None:
     def sort(x: np.ndarray) -> np.ndarray:
         require(not isinstance(x, jax.core.Tracer), "f got a tracer, not numbers")
@@ -134,7 +134,7 @@ def on_host(answer: Answer) -> None:
     same("integers minus their mean", answer(centered, jnp.asarray(whole)), x - 2)
 
 
-@check("challenge")
+@check("challenge", "science/derivatives")
 def babylonian(answer: Answer) -> None:
     program = jax.jit(answer)
     for a in (2.0, 0.01, 900.0, 1.0, 1e8, 1e-10):
@@ -154,7 +154,7 @@ def babylonian(answer: Answer) -> None:
     require(4e20 < last < 9e20, f"a = 1e+36: gave {last:.3g}, expected 8.88e+20, which is what 50 iterations give")
 
 
-@check("challenge")
+@check("challenge", "science/sampling")
 def metropolis(answer: Answer) -> None:
     def walks(tilt: float, peak: float, *seeds: int) -> list[np.ndarray]:
         found = []

@@ -1,5 +1,6 @@
 """The verdict on one answer, and the score of many."""
 
+import difflib
 import functools
 import re
 import textwrap
@@ -21,6 +22,7 @@ class Exercise:
 
     name: str
     level: str  # "warm-up", "core" or "challenge"
+    page: str  # of the course, which explains what it takes
     check: Check
 
     @property
@@ -34,11 +36,11 @@ PARTS = ("basics", "speed", "debug", "scale", "train")
 silent = False  # while a file is examined from outside, its own call of `grade` does nothing
 
 
-def check(level: str) -> Callable[[Check], Check]:
+def check(level: str, page: str) -> Callable[[Check], Check]:
     """Registers the check of the exercise that has the function's name; it raises `Refused` for a wrong answer."""
 
     def register(function: Check) -> Check:
-        CHECKS[function.__name__] = Exercise(function.__name__, level, function)
+        CHECKS[function.__name__] = Exercise(function.__name__, level, page, function)
         return function
 
     return register
@@ -118,6 +120,36 @@ def exercises(part: str = "") -> list[str]:
     """The names of the exercises of a part, else of all parts, in the order of the pages."""
     inside = [exercise for exercise in CHECKS.values() if part in ("", exercise.part)]
     return [exercise.name for exercise in sorted(inside, key=lambda exercise: PARTS.index(exercise.part))]
+
+
+def first_at(place: str) -> str:
+    """Return the name of the exercise to begin with: the first of a part or of a page of the course, or that itself.
+
+    Args:
+        place: such as "train", "train/training", "training" or "fit"; the name of a file does as well.
+
+    Raises:
+        KeyError: there is no such place; the message names all.
+    """
+    firsts: dict[str, str] = {}
+    ordered = [CHECKS[name] for name in exercises()]
+    for names in ("name", "part", "page"):
+        for exercise in ordered:
+            firsts.setdefault(getattr(exercise, names).lower(), exercise.name)
+    for exercise in ordered:
+        firsts.setdefault(exercise.page.rpartition("/")[2], exercise.name)
+    asked = place.strip().lower().removesuffix(".md").strip("/").removeprefix("docs/")
+    if asked in firsts:
+        return firsts[asked]
+    close = difflib.get_close_matches(asked, firsts, n=1)
+    pages = dict.fromkeys(exercise.page for exercise in ordered)
+    raise KeyError(
+        f"There is no part, page or exercise {place!r}{f'; did you mean {close[0]!r}?' if close else '.'} Begin with\n"
+        + "\n".join(
+            textwrap.fill(f"{kind}: {', '.join(found)}", 100, initial_indent="  ", subsequent_indent="    ")
+            for kind, found in (("a part", PARTS), ("a page of the course", pages), ("an exercise", exercises()))
+        )
+    )
 
 
 def wrapped(text: str) -> str:

@@ -41,15 +41,17 @@ def main() -> None:
     about = "Examines a file of answers each time it is saved."
     parser = argparse.ArgumentParser(prog="python -m examiner", description=about)
     parser.add_argument("file", type=Path, help="your answers; it is written with all stubs if it does not exist")
-    parser.add_argument("--from", dest="first", metavar="EXERCISE", default="", help="the exercise to begin with")
+    where = "where to begin: a part, a page of the course, or an exercise, such as train, basics/vmap or fit"
+    parser.add_argument("--from", dest="first", metavar="PLACE", default="", help=where)
     parser.add_argument("--once", metavar="REPORT", type=Path, help=argparse.SUPPRESS)  # what the watcher runs
     options = parser.parse_args()
     if options.once:
         examine_from(options.file, options.first, options.once)
         return
+    first = _first(options.first)  # before anything is written
     if start(options.file):
         print(f"Wrote {options.file}, which has a stub for every exercise.")
-    watch(options.file, options.first)
+    watch(options.file, first)
 
 
 def start(file: Path) -> bool:
@@ -70,11 +72,9 @@ def watch(file: str | Path, first: str = "") -> None:
 
     Args:
         file: the answers.
-        first: the exercise to begin with; by default the first of all.
+        first: where to begin: a part, a page of the course, or an exercise; by default at the first of all.
     """
-    file, now = Path(file), first or verdict.exercises()[0]
-    if now not in verdict.CHECKS:
-        sys.exit(f"There is no exercise {now!r}. The exercises are {', '.join(verdict.exercises())}.")
+    file, now = Path(file), _first(first)
     try:
         for text in _versions(file):
             if sys.stdout.isatty():
@@ -119,6 +119,14 @@ def examine_from(file: Path, first: str, report: Path) -> None:
             return
         print(f"{name}: right", flush=True)
     report.write_text("\n", encoding="utf-8")
+
+
+def _first(place: str) -> str:
+    """The exercise to begin with; ends the program with a message where there is no such place."""
+    try:
+        return verdict.first_at(place) if place else verdict.exercises()[0]
+    except KeyError as error:
+        sys.exit(error.args[0])
 
 
 def _examined(file: Path, first: str) -> tuple[str, str]:

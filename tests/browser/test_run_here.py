@@ -131,6 +131,22 @@ PAGES = {
         print(len(jax.devices()))
         ```
         """,
+    "basics/own.md": """
+        # Own
+
+        ```python
+        import jax.numpy as jnp
+
+        rate = 0.3
+        ```
+
+        ```python title="tax: warm-up"
+        from jax.typing import ArrayLike
+
+        def tax(income: ArrayLike):
+            return NotImplemented
+        ```
+        """,
     "practice/speed.md": """
         # Practice
 
@@ -178,10 +194,13 @@ SCALER = """class Scaler:
     def __call__(self, x):
         return self.multiply(self.factor, x)
 """
+TAX = """def tax(income):
+    return 0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)
+"""
 CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
-nav: [index.md, {{Basics: [basics/light.md, basics/eight.md]}}, {{Practice: [practice/speed.md]}}]
+nav: [index.md, {{Basics: [basics/light.md, basics/eight.md, basics/own.md]}}, {{Practice: [practice/speed.md]}}]
 theme: {{custom_dir: {ROOT}/course/theme}}
 hooks: []
 not_in_nav: ""
@@ -459,12 +478,95 @@ def test_edits_and_verdicts_come_back(open_: Callable[..., Visit], served: Serve
     page.get_by_role("button", name="Your edits").click()
     panel = page.get_by_role("region", name="Your edits")
     expect(panel.get_by_role("link", name="Practice")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    panel.get_by_role("button", name="Clear your edits of Practice").click()
+    expect(panel.get_by_role("link", name="Practice")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
     panel.get_by_role("button", name="Clear your edits of Practice").click()
     expect(panel).to_contain_text("This browser keeps no edits of yours.")
     expect(code(page, 2)).to_have_value(re.compile("NotImplemented"))
+    expect(page.get_by_text("Cleared. Undo")).to_be_visible()
     page.reload()
     page.get_by_role("button", name="Edit block 2").wait_for()
     expect(code(page, 2)).to_have_count(0)
+
+
+def test_what_two_tabs_write_into_one_block_is_lost_in_neither(open_: Callable[..., Visit]) -> None:
+    one = open_("practice/speed/").page
+    two = one.context.new_page()
+    two.goto(one.url)
+    for page, text in ((one, "one = 1"), (two, "two = 2")):
+        page.get_by_role("button", name="Edit block 2").click()
+        code(page, 2).fill(text)
+    expect(one.get_by_text("Another tab has changed this block")).to_be_visible()
+    expect(code(one, 2)).to_have_value("one = 1")
+    one.get_by_role("button", name="Take that").click()
+    expect(code(one, 2)).to_have_value("two = 2")
+    one.get_by_role("button", name="Edit block 3").click()
+    code(two, 2).fill("two = 3")
+    expect(code(one, 2)).to_have_value("two = 3")
+    expect(one.get_by_text("As another tab has changed it.")).to_be_visible()
+    one.get_by_role("button", name="Undo").click()
+    expect(code(one, 2)).to_have_value("two = 2")
+
+
+def test_a_browser_that_keeps_nothing_says_so_and_still_judges(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('', 'QuotaExceededError'); }; }")
+    page.get_by_role("button", name="Edit block 2").click()
+    code(page, 2).fill("def tax(income): return 1.0")
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("has no room for your edits")
+    page.evaluate("import('/javascripts/exercises.js').then(({ solved }) => solved('tax'))")
+    page.evaluate("import('/assets/livepages/run/access.js').then(({ cut, panel }) => { panel([], () => {}); cut(); })")
+
+
+def test_blocks_that_cannot_be_loaded_say_so_and_run_when_the_site_answers(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    note = page.get_by_text("Running and editing could not be loaded")
+    page.route("**/run/page.js", lambda route: route.abort("connectionrefused"))
+    page.get_by_role("button", name="Edit block 1", exact=True).click()
+    expect(note).to_be_visible()
+    page.unroute("**/run/page.js")
+    page.route("**/*.ipynb", lambda route: route.abort("connectionrefused"))
+    page.reload()
+    page.get_by_role("button", name="Edit block 1", exact=True).click()
+    expect(note).to_be_visible()
+    page.unroute("**/*.ipynb")
+    page.get_by_role("button", name="Edit block 1", exact=True).click()
+    expect(code(page, 1)).to_be_focused()
+    expect(note).to_have_count(0)
+
+
+def test_a_page_that_is_older_than_its_program_asks_to_be_loaded_again(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    page.locator(".live-anchor").first.evaluate("anchor => { anchor.id = 'older'; }")
+    page.get_by_role("button", name="Edit block 1", exact=True).click()
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("Reload the page to run it")
+
+
+def test_what_goes_back_to_the_kernel_is_no_longer_than_a_server_takes(open_: Callable[..., Visit]) -> None:
+    length = """import('/assets/livepages/run/output.js').then(({ Output }) => {
+      const output = new Output(document.createElement("div"));
+      for (let i = 0; i < 3; i++) output.take("stream", { name: "stdout", text: "x".repeat(700_000) });
+      return output.stdout.length;
+    })"""
+    assert open_().page.evaluate(length) == 1_000_000
+
+
+@pytest.mark.slow
+def test_a_kernel_that_does_not_start_is_given_up(open_: Callable[..., Visit]) -> None:
+    page = open_("").page
+    bar = page.get_by_role("region", name="Run it here")
+    held = reader.hold(page, "**/api/kernels")
+    run(page, 1)
+    expect(bar).to_contain_text("Starting a kernel")
+    bar.get_by_role("button", name="Stop").click()
+    expect(bar).to_contain_text("has not started a kernel yet")
+    bar.get_by_role("button", name="Restart").click()
+    page.unroute("**/api/kernels")
+    page.get_by_role("button", name="Run block 1", exact=True).click()
+    expect(yours(page, 1)).to_contain_text("Equal to the published output.")
+    assert held
 
 
 def test_an_edit_follows_its_code_and_says_that_the_published_one_changed(open_: Callable[..., Visit]) -> None:
@@ -577,8 +679,7 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     expect(page.get_by_role("region", name="Run it here")).to_contain_text("Examining tax")
     page.get_by_role("button", name="Stop").click()
     expect(verdict).to_contain_text("Stopped.")
-    above = "0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)"
-    code(page, 2).fill(f"def tax(income):\n    return {above}\n")
+    code(page, 2).fill(TAX)
     check.click()
     expect(verdict).to_contain_text("tax: right")
     expect(verdict.get_by_role("link", name="Next: gcd")).to_be_visible()
@@ -594,6 +695,19 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
         "href", re.compile("/practice/practice/$")
     )
     expect(page.get_by_role("heading", name="Scaler")).to_have_class("live-solved")
+
+
+def test_an_exercise_is_solved_on_a_page_of_the_course_which_does_not_carry_the_examiner(
+    open_: Callable[..., Visit],
+) -> None:
+    page = open_("basics/own/").page
+    page.get_by_role("button", name="Edit block 2").click()
+    code(page, 2).fill(TAX)
+    page.get_by_role("button", name="Check tax").click()
+    verdict = yours(page, 2).locator(".live-verdict")
+    expect(verdict).to_contain_text("tax: right")
+    expect(verdict.get_by_role("link", name="All exercises")).to_be_visible()
+    expect(page.locator(".filename.live-solved")).to_have_text("tax: warm-up")
 
 
 def test_an_exercise_runs_with_imports_and_what_its_code_reads(open_: Callable[..., Visit]) -> None:
@@ -630,6 +744,9 @@ def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
     expect(yours(page, 1)).to_contain_text("Equal")
     typed(page, 1, "import os; os._exit(3)")
     expect(page.get_by_role("region", name="Run it here")).to_contain_text("The kernel has died")
+    typed(page, 1, "import sys; del sys.modules['_live_kernel_bridge']")
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("Restart ends it")
+    page.get_by_role("button", name="Restart").click()
     typed(page, 1, "print('on')\nwhile True: pass")
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("on")
     os.kill(served.jupyter, signal.SIGKILL)
@@ -690,6 +807,7 @@ def test_a_published_page_runs_on_a_server_that_the_reader_starts(
                 expect(page.get_by_role("region", name="Run it here")).to_contain_text("Disconnected")
                 page.get_by_role("button", name="Run block 1", exact=True).click()
                 expect(panel).to_be_visible()
+                expect(shown).to_contain_text(token[1])  # so that the same command will do
             finally:
                 process.terminate()
                 process.wait(HANG)

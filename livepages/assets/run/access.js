@@ -4,28 +4,47 @@ import { Kernel } from "./kernel.js";
 
 const KEY = "live-kernels";
 const root = new URL("../../../", import.meta.url);
+let remembered; // where the browser keeps nothing
+const recall = () => {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY)) ?? {};
+  } catch {
+    return remembered ?? {};
+  }
+};
+const remember = (plan) => {
+  remembered = plan;
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(plan));
+  } catch {} // it is remembered until the page is left
+};
 const served = () => document.querySelector("meta[name=live-kernels]");
 
 export class Off extends Error {}
 
 // What is known of the server. A served site says where its own is.
 export const known = async () => {
-  if (!served()) return JSON.parse(sessionStorage.getItem(KEY) ?? "null")?.connected ?? null;
+  if (!served()) return recall().connected ?? null;
   const answer = await fetch(new URL("live-kernels", root), { method: "POST", cache: "no-store" }).catch(() => null);
   const said = await answer?.json().catch(() => null);
   if (!said?.token) throw new Off(said?.off ?? "The server of this site has ended, or was started with --no-livereload. Serve the site again to run its blocks.");
   return said;
 };
 
-export const cut = () => sessionStorage.removeItem(KEY);
+// Forget a server; its port and token stay, as the reader may start it again with the same command.
+export const cut = () => {
+  const { connected, ...plan } = recall();
+  if (connected) remember(plan);
+};
 
 // A panel with the command that starts a server; calls `ready` with a kernel of it.
 export const panel = (install, ready) => {
-  const plan = JSON.parse(sessionStorage.getItem(KEY) ?? "null") ?? {
+  const plan = {
     token: btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32)))).replace(/[+/=]/g, ""),
     port: 10_000 + (crypto.getRandomValues(new Uint16Array(1))[0] % 20_000),
+    ...recall(),
   };
-  sessionStorage.setItem(KEY, JSON.stringify(plan));
+  remember(plan);
   const command = element("code", { tabIndex: 0 });
   const status = element("p", { className: "live-note", role: "status" });
   const tool = choice("Install with", { uv: "uv", pip: "pip" });
@@ -33,15 +52,20 @@ export const panel = (install, ready) => {
   const write = () => (command.textContent = line(plan, install, tool.value, device.value));
   tool.onchange = device.onchange = write;
   const copy = button("Copy", async () => {
-    await navigator.clipboard.writeText(command.textContent);
-    status.textContent = "Copied. Paste it into a terminal; when the server runs, come back and connect.";
+    try {
+      await navigator.clipboard.writeText(command.textContent);
+      status.textContent = "Copied. Paste it into a terminal; when the server runs, come back and connect.";
+    } catch {
+      getSelection().selectAllChildren(command);
+      status.textContent = "This browser does not let the page copy. The command is selected: copy it with the keyboard.";
+    }
   });
   const connect = button("Connect", async () => {
     status.textContent = "Connecting …";
     const connected = { address: `127.0.0.1:${plan.port}`, token: plan.token };
     try {
       const kernel = await Kernel.start(connected);
-      sessionStorage.setItem(KEY, JSON.stringify({ ...plan, connected }));
+      remember({ ...plan, connected });
       place.remove();
       ready(kernel);
     } catch (error) {

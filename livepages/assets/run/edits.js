@@ -59,9 +59,17 @@ export const followed = (act) => addEventListener("storage", ({ key }) => (key =
 
 // All pages of which something is kept: their paths, titles and blocks.
 export const pages = () =>
-  Object.keys(localStorage)
+  keys()
     .filter((key) => key.startsWith(PREFIX))
     .map((key) => ({ path: key.slice(PREFIX.length), ...read(key) }))
     .filter(({ blocks }) => blocks);
+
+const keys = () => {
+  try {
+    return Object.keys(localStorage);
+  } catch {
+    return []; // the browser keeps nothing
+  }
+};
 
 export const clear = (page) => localStorage.removeItem(PREFIX + page);

@@ -1,10 +1,12 @@
 // Exercises, which a site may have: data-live-exercises at the root of its pages then names the module that knows them.
 //   stub(source): the name of the exercise whose stub this code is, if it is one.
 //   examination(name): the code that examines what the page's kernel has under this name. It raises what is wrong.
+//   examiner: where it comes from if a kernel does not have it: code that fails there, `carried`, and the `address` of a
+//     program that brings it.
 //   solved(name): take note that it is solved.
 //   next(exercises): where to go on, as an element; of [name, id of the block] each.
 //   count(), forget(): how many are solved, and that they no longer are.
 const none = { stub: () => undefined, count: () => 0, forget: () => {} };
 const named = document.documentElement.dataset.liveExercises;
 
-export const { stub, examination, solved, next, count, forget } = named ? await import(named) : none;
+export const { stub, examination, examiner, solved, next, count, forget } = named ? await import(named) : none;

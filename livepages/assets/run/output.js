@@ -1,6 +1,7 @@
 // What a kernel says, shown as text and pictures: never as markup, whatever it holds.
 
 const LIMIT = 50_000; // characters of a block's output
+const KEPT = 1_000_000; // characters of a stream that go back to the kernel to be compared; a server refuses long messages
 const PICTURES = ["image/svg+xml", "image/png", "image/jpeg"];
 
 export const element = (name, properties = {}, ...inside) => {
@@ -49,7 +50,7 @@ export class Output {
   }
 
   #stream(name, text) {
-    this[name] += text;
+    this[name] += text.slice(0, KEPT - this[name].length);
     const room = LIMIT - this.#size;
     if (room <= 0) return;
     this.#size += text.length;

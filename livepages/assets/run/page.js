@@ -3,7 +3,7 @@
 import { Off, button, cut, known, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
-import { next, examination, solved, stub } from "./exercises.js";
+import { next, examination, examiner, solved, stub } from "./exercises.js";
 import { Kernel, Lost } from "./kernel.js";
 import { Output, element } from "./output.js";
 import { Result } from "./result.js";
@@ -12,6 +12,7 @@ import { list } from "./stored.js";
 const root = new URL("../../../", import.meta.url);
 const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
 const STOPS = 4000; // milliseconds in which what can be interrupted ends
+const AGAIN = 1500; // milliseconds after which it is interrupted again: the first time it may not have begun yet
 
 // A text of the site.
 const text = async (address) => {
@@ -31,12 +32,13 @@ export const clicked = async (target, event) => {
     const place = target.matches("code") ? placeOf(target, event) : undefined;
     await page.ready;
     const block = page.blocks.find(({ result, shown }) => result === at || shown.contains(target));
-    if (target.matches(".live-here")) await page.runAll(at);
+    if (!block && !target.matches(".live-here")) page.say("This page and its program are not of the same version of the site. Reload the page to run it.");
+    else if (target.matches(".live-here")) await page.runAll(at);
     else if (target.matches(".live-run")) await block?.open();
     else block?.focus(place);
   } catch (error) {
-    page.say(error.message);
     here = undefined; // the next click reads the page anew
+    if (!page.say(error.message)) throw error;
   }
 };
 
@@ -117,8 +119,10 @@ class Page {
     return this.cells.map((cell) => cell.block).filter(Boolean);
   }
 
+  // Say something in the bar; whether there is one yet.
   say(words) {
     if (this.#bar) this.#bar.querySelector("[role=status]").textContent = words;
+    return Boolean(this.#bar);
   }
 
   // --- what is run, one thing after the other ---
@@ -294,12 +298,16 @@ class Page {
   async #ask(what) {
     const { user_expressions: said, ...reply } = await this.#kernel.execute("", { silent: true, expressions: { said: `${BRIDGE}.${what}` } });
     if (said?.said.status === "ok") return JSON.parse(said.said.data["text/plain"].replace(/^None$/, "null"));
-    throw new Lost(`The kernel cannot say what came of it: ${said?.said.evalue ?? reply.evalue ?? reply.status}.`);
+    throw new Lost(`The kernel cannot say what came of it: ${said?.said.evalue ?? reply.evalue ?? reply.status}. Restart ends it, and Run then starts a new one.`);
   }
 
   async examine(cell, name, goes) {
     if (!(await this.runTo(cell, goes, true))) return "";
     const output = new Output(element("div"));
+    // In steps of their own: what is interrupted before it runs, as long code may be, never ends.
+    const carried = await this.#kernel.execute(examiner.carried, { silent: true });
+    if (carried.status !== "ok" && goes()) await this.#kernel.execute(await text(examiner.address), { silent: true });
+    if (!goes()) return "";
     this.say(`Examining ${name} …`);
     const reply = await this.#kernel.execute(examination(name), { each: (kind, content) => output.take(kind, content) });
     this.say(this.#state());
@@ -352,10 +360,16 @@ class Page {
     const turn = (this.#turn += 1);
     const ended = this.#queue.then(() => true);
     this.say("Stopping …");
-    this.#kernel?.interrupt().catch(() => {}); // a server that is gone ends what runs, too
+    const interrupt = () => this.#kernel?.interrupt().catch(() => {}); // a server that is gone ends what runs, too
+    interrupt();
+    const again = setInterval(interrupt, AGAIN);
     const stopped = await Promise.race([ended, new Promise((late) => setTimeout(late, STOPS, false))]);
+    clearInterval(again);
     if (turn !== this.#turn) return;
-    this.say(stopped ? "Stopped." : "This does not stop, as compiled code cannot be interrupted. Restart ends the kernel and all that it holds.");
+    const kept = this.#kernel
+      ? "This does not stop: compiled code cannot be interrupted, nor can a kernel that its code has broken. Restart ends the kernel and all that it holds."
+      : "The server has not started a kernel yet. Restart no longer waits for it.";
+    this.say(stopped ? "Stopped." : kept);
     if (!stopped) this.#bar.querySelector(".live-restart").focus();
   }
 
@@ -461,11 +475,19 @@ class Block {
   // Show the entry that is kept of it.
   follow(entry) {
     const code = entry?.code ?? this.cell.source;
-    if (code === this.code || this.#editor?.textarea === document.activeElement) return;
+    const mine = this.code;
+    if (code === mine) return;
+    if (this.#editor?.textarea === document.activeElement && document.hasFocus()) {
+      const take = button("Take that", () => this.#editor.setOptions({ value: code }));
+      this.#note.replaceChildren("Another tab has changed this block; what you write here takes its place. ", take);
+      return;
+    }
+    const edited = this.cell.edited;
     this.#kept = entry;
     this.#edit();
     this.#editor.setOptions({ value: code });
-    this.#note.textContent = !entry ? "" : entry.original === this.original ? "Your edit, as you left it" : "The published code has changed since you edited it: Put back shows it";
+    if (edited) this.#offer(entry ? "As another tab has changed it. " : "Cleared. ", mine);
+    else this.#note.textContent = !entry ? "" : entry.original === this.original ? "Your edit, as you left it" : "The published code has changed since you edited it: Put back shows it";
     if (entry?.verdict) this.begin().remember(entry.verdict);
   }
 
@@ -518,9 +540,14 @@ class Block {
     const mine = this.code;
     this.#editor.setOptions({ value: this.cell.source });
     this.#editor.textarea.focus();
-    this.#note.replaceChildren("The original is back. ", button("Undo", () => this.#editor.setOptions({ value: mine })));
+    this.#offer("The original is back. ", mine);
     this.yours?.element.remove();
     this.yours = undefined;
+  }
+
+  // Say what has taken the place of what was written, and offer that again.
+  #offer(words, mine) {
+    this.#note.replaceChildren(words, button("Undo", () => this.#editor.setOptions({ value: mine })));
   }
 
   async #go(on) {

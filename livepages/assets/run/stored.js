@@ -16,7 +16,7 @@ export const list = (place, cleared = () => {}) => {
   const rows = found.map(({ path, title, blocks }) =>
     element("li", {},
       element("a", { href: path }, title), " ",
-      button("Clear", again(() => clear(path)), { ariaLabel: `Clear your edits of ${title}` }),
+      button("Clear", again(() => confirm(`Clear your edits of ${title}?`) && clear(path)), { ariaLabel: `Clear your edits of ${title}` }),
       ...Object.entries(blocks).map(([id, { code }]) =>
         element("details", {}, element("summary", {}, `#${id}`), element("a", { href: `${path}#${id}` }, "Go to the block"), element("pre", {}, element("code", { tabIndex: 0 }, code ?? ""))),
       ),

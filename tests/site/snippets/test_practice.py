@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from examiner import tools
-from examiner.verdict import CHECKS, PARTS, exercises
+from examiner.verdict import CHECKS, PARTS, exercises, first_at
 from examiner.watch import PAGES, start
 
+from course.examiner import program
 from livepages.execution import Engine
 from livepages.exporters.kernel_bridge import needed_parts
 from livepages.exporters.publisher import programs
@@ -26,6 +27,7 @@ from tests.conftest import Reader
 
 PROJECT = find_project(Path(__file__))
 FOLDER = PROJECT.docs / "practice"
+PAGES_OF_EXERCISES = sorted({exercise.page for exercise in CHECKS.values()})  # of the course
 PATH = f"import sys\nsys.path[:0] = [{str(PROJECT.root)!r}, {str(PROJECT.snippets)!r}]\n"
 
 
@@ -74,7 +76,9 @@ def fold(page: Page, block: Block) -> str:
 
 def stubs(page: Page) -> dict[str, str]:
     """The code of the stubs on a page, by name."""
-    names = ((re.match(r"(?:def|class) (\w+)", block.code), block) for block in page.program)
+    names = (
+        (re.match(r"(?:(?:import|from) .*\n|\n)*(?:def|class) (\w+)", block.code), block) for block in page.program
+    )
     return {name[1]: block.code.strip("\n") for name, block in names if name and '    """' in block.code}
 
 
@@ -141,6 +145,25 @@ def test_running_all_of_a_page_grades_what_the_learner_wrote(
     status, out, err = reader.run("debug.py", text, absent=["livepages"])
     assert status == 0 and out.endswith("\n7 of 8 right, 1 wrong\n"), out + err
     assert "\nculprit: inf - inf: gave 0, expected 1\n" in out
+
+
+def test_each_page_of_the_course_links_its_exercises_and_shows_one_in_place(engine: Engine) -> None:
+    """The page of all exercises has a table of them."""
+    everything = (FOLDER / "practice.md").read_text(encoding="utf-8")
+    shown = {path.relative_to(PROJECT.docs): path.read_text(encoding="utf-8") for path in PROJECT.docs.rglob("*.md")}
+    by_page = {page: [name for name in exercises() if CHECKS[name].page == page] for page in PAGES_OF_EXERCISES}
+    for path, text in shown.items():
+        names = by_page.get(path.with_suffix("").as_posix(), [])
+        links = [f"](../practice/{CHECKS[name].part}.md#{name})" for name in names]
+        assert all(link in text for link in links), path
+        if path.parent.name != "practice":
+            in_place = re.findall(r'^```python title="(\w+): ([\w-]+)"$', text, re.MULTILINE)
+            included = re.findall(r'^--8<-- "exercises.py:(\w+)"$', text, re.MULTILINE)
+            assert [name for name, _ in in_place] == included and len(included) == bool(names), path
+            assert all(name in names and level == CHECKS[name].level for name, level in in_place), path
+    for page, names in by_page.items():
+        cells = ", ".join(f"[{name}]({CHECKS[name].part}.md#{name})" for name in names)
+        assert re.search(rf"^\| \[.+\]\(\.\./{page}\.md\) \| {re.escape(cells)} \|$", everything, re.MULTILINE), page
 
 
 # --- answers -------------------------------------------------------------------------------------------------------
@@ -304,6 +327,32 @@ def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str,
             watcher.kill()
 
 
+@pytest.mark.parametrize(
+    ("place", "exercise"),
+    [
+        ("train", "cross_entropy"),
+        ("Speed", "tax"),
+        ("docs/basics/vmap.md", "gradient_norms"),
+        ("basics/vmap/", "gradient_norms"),
+        ("training", "cross_entropy"),
+        ("ball", "Ball"),
+        ("fit", "fit"),
+    ],
+)
+def test_practice_begins_at_a_part_a_page_or_an_exercise(place: str, exercise: str) -> None:
+    assert first_at(place) == exercise
+
+
+def test_a_place_that_is_none_is_answered_with_all_there_are(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    command = [sys.executable, "-m", "examiner", str(file), "--from", "trian"]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT.snippets)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 1 and not file.exists()
+    assert done.stderr.startswith("There is no part, page or exercise 'trian'; did you mean 'train'? Begin with\n")
+    assert all(name in done.stderr for name in [*PARTS, *PAGES_OF_EXERCISES, *CHECKS])
+
+
 # --- in the page ---------------------------------------------------------------------------------------------------
 
 IN_THE_PAGE = """import json, sys, tempfile
@@ -317,24 +366,45 @@ for name, before, code in json.loads(sys.stdin.read()):
 """
 
 
+def test_a_kernel_gets_the_examiner_from_the_site_where_it_has_none(tmp_path: Path) -> None:
+    code = f"{program(PROJECT.snippets / 'examiner')}\nimport examiner\nprint(examiner.__file__)"
+    for path in ("", str(PROJECT.snippets)):
+        environment = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment, cwd=tmp_path
+        )
+        assert done.stdout.startswith(path) and done.stdout.endswith("examiner/__init__.py\n"), done.stderr
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*PARTS, "practice"])
+@pytest.mark.parametrize(
+    "names", [*([f"practice/{name}"] for name in (*PARTS, "practice")), PAGES_OF_EXERCISES], ids=lambda names: names[-1]
+)
 def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_above(
-    name: str, engine: Engine, pages: dict[str, Page]
+    names: list[str], engine: Engine, pages: dict[str, Page]
 ) -> None:
-    (page,), _ = engine.read([FOLDER / f"{name}.md"])
+    """One process examines those of all pages of the course, which have a turn on their page of practice as well."""
+    found, _ = engine.read([PROJECT.docs / f"{name}.md" for name in names])
     right = {exercise: codes[0] for exercise, codes in answers(pages, "solution").items()}
-    blocks = [block.code for block in page.program if not block.options.isolated]
     asked: list[tuple[str, list[str], str]] = []
-    for exercise, stub in stubs(page).items():
-        (at,) = (index for index, code in enumerate(blocks) if code.strip("\n") == stub)
-        for code in (stub, right[exercise]):
-            before = [part for _, part in needed_parts(blocks[:at], code)]
-            assert not [part for part in before if re.search("^(?!import |from |jax.config|$)", part, re.MULTILINE)]
-        if asked:  # a kernel makes settings once
-            before = [re.sub("(?m)^jax.config.*", "", part) for part in before]
-        asked.append((exercise, before, code))
-    settings = PROJECT.runtime.setup(page.settings.runtime, PROJECT.options)
+    for page in found:
+        blocks = [block.code for block in page.program if not block.options.isolated]
+        shown = {
+            name: code for name, code in stubs(page).items() if f'title="{name}: ' in page.source or len(names) == 1
+        }
+        assert shown
+        for exercise, stub in shown.items():
+            (at,) = (index for index, code in enumerate(blocks) if code.strip("\n") == stub)
+            imports = stub[: re.search("(?m)^(def|class|@)", stub).start()]  # type: ignore[union-attr]
+            for code in (stub, imports + right[exercise]):
+                before = [part for _, part in needed_parts(blocks[:at], code)]
+                odd = "^(?!import |from |jax.config|compilation_cache.reset|#|$)"
+                assert not [part for part in before if re.search(odd, part, re.MULTILINE)]
+            if asked:  # a kernel makes settings once
+                before = [re.sub("(?m)^jax.config.*", "", part) for part in before]
+            asked.append((exercise, before, code))
+    most = max(found, key=lambda page: str(page.settings.runtime["devices"]))
+    settings = PROJECT.runtime.setup(most.settings.runtime, PROJECT.options)
     done = subprocess.run(
         [sys.executable, "-c", f"{PATH}{settings}\n{IN_THE_PAGE}"],
         input=json.dumps(asked),
@@ -342,7 +412,7 @@ def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_abov
         text=True,
         check=False,
     )
-    assert done.stdout.split() == list(stubs(page)), done.stderr
+    assert done.stdout.split() == [exercise for exercise, *_ in asked], done.stderr
 
 
 # --- messages ------------------------------------------------------------------------------------------------------
