@@ -13,10 +13,10 @@ from livepages.exporters import as_markdown
 _IMPORT = re.compile(r'^import (?P<what>[\w{}, ]+) from "(?P<module>[^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=const |function |class )", re.MULTILINE)
 _LIST = re.compile(r"^export \{ *(?P<names>[^}]*?) *\};$", re.MULTILINE)
-# What the script asks of a browser: its own address, and the index.
+# What the script asks of a browser: its own address, the index, and the record of names.
 _BROWSER = """
 const URL = class { constructor(place) { this.place = place; } };
-const fetch = async () => ({ json: async () => JSON.parse(INDEX) });
+const fetch = async ({ place }) => ({ json: async () => JSON.parse(place.endsWith("/names.json") ? NAMES : INDEX) });
 """
 _ASK = """
 globalThis.ask = (query) => {
@@ -107,6 +107,8 @@ class Site:
         engine = quickjs.Context()
         engine.set_max_stack_size(16 << 20)
         engine.set("INDEX", self._index)
+        names = self.folder / "names.json"  # which a site of other pages has not
+        engine.set("NAMES", names.read_text(encoding="utf-8") if names.exists() else "")
         engine.eval(f"{_BROWSER}const site = {self._function('find.js')};\n{_ASK}")
         return engine
 

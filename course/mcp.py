@@ -19,6 +19,7 @@ from course.answers import Hit, Site
 
 SHOWN = 5
 ROWS = "lookup/then-and-now/#old-"
+NAME = "lookup/names/?filter="  # a public name that no section is about, of any release
 ABOUT = (
     "What is known here of JAX was run on the release that the site names. Look up an error before you explain it, and "
     "an old name before you write it."
@@ -67,7 +68,7 @@ def explained(site: Site, traceback: str) -> str:
     """Return the entry of the error, and what else is near; or that there is none."""
     found = site.find(traceback)
     entry = found.best
-    if entry is None or found.note:
+    if entry is None or found.note or entry.location not in site.entries:
         return searched(site, traceback)
     near = [_line(site, hit) for hit in found.hits[:SHOWN] if hit is not entry]
     return "\n".join([site.section(entry.location), "Near it:\n", *near])
@@ -77,6 +78,8 @@ def replaced(site: Site, name: str) -> str:
     """Return the row of an old name; or that there is none."""
     short = re.sub(r"\(.*", "", name.strip(), flags=re.DOTALL)
     row = site.find(short).best
+    if row is not None and row.location.startswith(NAME):
+        return f"**{row.title}** {row.excerpt}\n\n{site.address(row.location)}"
     if row is None or not _is_row(row.location, short):
         rows = site.address(ROWS.partition("#")[0])
         return f"No row for {name}: it is no old name that this site knows. All of them: {rows}"

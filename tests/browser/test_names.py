@@ -37,3 +37,39 @@ def test_a_name_as_code_has_it_is_the_first_result(
 def test_names_are_filtered_by_a_part(visit: Callable[..., Visit]) -> None:
     page = visit("lookup/names/?filter=fori").page
     expect(page.locator("h3:visible")).to_have_text(["jax.lax.fori_loop"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("jax.experimental.maps", "jax.experimental.maps"),
+        ("jnp.fromfunction", "jax.numpy.fromfunction"),
+        ("ModuleNotFoundError: No module named 'jax.experimental.maps'", "jax.experimental.maps"),
+        ("ImportError: cannot import name 'Literal' from 'jax.core'", "jax.core.Literal"),
+    ],
+)
+def test_a_name_that_no_section_is_about_is_found_with_its_history(
+    asked: str, name: str, ask: Callable[..., dict[str, Found]]
+) -> None:
+    assert ask([asked])[asked].sections[0] == f"lookup/names/?filter={name}"
+
+
+@pytest.mark.parametrize("asked", ["jax.numpy", "ModuleNotFoundError: No module named 'jax.config'", "jax.nosuchname"])
+def test_what_the_record_has_nothing_to_say_of_is_left_to_the_pages(
+    asked: str, ask: Callable[..., dict[str, Found]]
+) -> None:
+    assert not [place for place in ask([asked])[asked].sections if "?filter=" in place]
+
+
+def test_such_a_result_leads_to_the_list_of_all_names(visit: Callable[..., Visit]) -> None:
+    page = visit().page
+    page.keyboard.press("/")
+    field = page.locator(".md-search__input")
+    expect(field).to_be_focused()
+    field.fill("jax.experimental.maps")
+    found = page.locator(".md-search-result__item").first.locator("a").nth(1)
+    expect(found).to_contain_text("gone in 0.4.31")
+    page.keyboard.press("Enter")
+    row = page.locator("[data-live-names] li").first
+    expect(row).to_contain_text("jax.experimental.maps")
+    expect(row).to_contain_text("gone in 0.4.31")

@@ -11,6 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from course.answers import Site
+from course.mcp import explained, replaced
 from tests.conftest import HANG
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +51,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "course/theme/javascripts", site / "javascripts")
     (site / "search").mkdir()
     (site / "search/search_index.json").write_text(json.dumps({"docs": ENTRIES}))
+    names = {
+        "jax.gone": {"gone": "0.9.0", "says": "jax.gone was removed; use jax.come."},
+        "jax.come": {"since": "0.9.0"},
+    }
+    (site / "names.json").write_text(json.dumps({"releases": ["0.8.0", "0.9.0"], "names": names}))
     (site / "index.html").write_text('<link rel="canonical" href="https://jax.example/">')
     return site
 
@@ -72,7 +78,7 @@ def ask(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
 
 
 def test_the_client_of_the_sdk_gets_answers(folder: Path) -> None:
-    names, found, explained, replaced, unknown = ask(
+    names, found, entry, row, unknown = ask(
         folder,
         ("search", {"query": "break out of a loop"}),
         ("explain_error", {"traceback": TRACEBACK}),
@@ -81,10 +87,18 @@ def test_the_client_of_the_sdk_gets_answers(folder: Path) -> None:
     )
     assert names == "explain_error replace search"
     assert "- **How do I stop a loop early?** https://jax.example/speed/loops/#early-exit\n" in found
-    assert explained.startswith("## TracerBoolConversionError\n\nAttempted boolean")
-    assert "Write `jnp.where`." in explained and "https://jax.example/lookup/errors/#TracerBool" in explained
-    assert "```text\njax.tree.map(f, x)\n```\n\nhttps://jax.example/lookup/then-and-now/#old-jax.tree_map" in replaced
+    assert entry.startswith("## TracerBoolConversionError\n\nAttempted boolean")
+    assert "Write `jnp.where`." in entry and "https://jax.example/lookup/errors/#TracerBool" in entry
+    assert "```text\njax.tree.map(f, x)\n```\n\nhttps://jax.example/lookup/then-and-now/#old-jax.tree_map" in row
     assert unknown.startswith("No row for jax.numpy.sin")
+
+
+def test_a_name_without_a_section_has_its_history(folder: Path) -> None:
+    site = Site(folder)
+    history = "jax: since 0.8.0 or before, gone in 0.9.0. jax.gone was removed; use jax.come."
+    place = "https://jax.example/lookup/names/?filter=jax.gone"
+    assert replaced(site, "jax.gone(x)") == f"**jax.gone** {history}\n\n{place}"
+    assert history in explained(site, "AttributeError: module 'jax' has no attribute 'gone'")
 
 
 def test_what_the_search_says_of_a_query_is_said(folder: Path) -> None:

@@ -1,6 +1,7 @@
 // Finds sections of the site: by words and their other forms, by whole questions, by names, and by error messages.
 import MiniSearch from "./vendor/minisearch.js";
 import { stemmer } from "./vendor/stemmer.js";
+import { told } from "./releases.js";
 
 const SHOWN = 12; // results
 const EXCERPT = 260; // characters
@@ -173,6 +174,32 @@ const missing = (message) => {
   return "";
 };
 
+// --- names ---------------------------------------------------------------------------------------------------------
+
+let record;
+const recorded = async () => {
+  try {
+    const { releases, names } = await (await fetch(new URL("../names.json", import.meta.url))).json();
+    return { releases, names, spelled: new Map(Object.keys(names).map((name) => [name.toLowerCase(), name])) };
+  } catch {
+    record = undefined; // without it the rest of the search works, and the next name asks again
+  }
+};
+
+// A public name of any release as a section: the list of names, filtered by it, with its history for a text. Undefined for
+// a module that is still there, of which names say little, and for an error over what has always been there.
+const released = async (lower, message) => {
+  if (!/^jax(\.\w+)+$/.test(lower)) return;
+  const known = await (record ??= recorded());
+  const name = known?.spelled.get(lower);
+  if (!name) return;
+  const { says = "", ...facts } = known.names[name];
+  const isModule = [...known.spelled.keys()].some((other) => other.startsWith(`${lower}.`));
+  if (!facts.gone && (isModule || (message && !facts.since))) return;
+  const page = "lookup/names/";
+  return { page, location: `${page}?filter=${name}`, title: name, prose: `jax: ${told(facts, known.releases)}. ${says}`.trim(), kind: "name" };
+};
+
 // --- ranking -------------------------------------------------------------------------------------------------------
 
 const full = (name) =>
@@ -307,11 +334,13 @@ export const find = async (query) => {
   let hits = rank(site, text, message);
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
+  const name = exact ? undefined : await released(end, message || /'/.test(text));
   const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
   const entry = hits.find(({ section, share, literal }) => section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4));
   if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
+  else if (name) hits = [{ section: name, queryTerms: terms(text) }, ...hits];
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
   else if (unknown.length && !message) note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}. The nearest sections are:`;
   else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
