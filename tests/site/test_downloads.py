@@ -1,12 +1,14 @@
 """The downloads of every page run in an empty folder, with what they install by pip, and print what the page printed.
 
-The notebook is run to its end. The script holds the very same program, so that is compared, and of the script is run what
-is its own: the set-up, the files that it brings, and every import, where nothing is installed but what it names.
+Both hold the very same program, so that is compared. Of the script is run what is its own: the set-up, the files that it
+brings, and every import, where nothing is installed but what it names. A notebook is run to its end if it sets JAX up, or if
+the page has blocks with names of their own, which share the notebook's.
 """
 
 import ast
 import importlib.metadata
 import io
+import json
 import re
 import tokenize
 import tomllib
@@ -22,14 +24,22 @@ from packaging.requirements import Requirement
 from livepages.course import read_course
 from livepages.exporters.publisher import programs
 from livepages.source import Page, find_project
+from livepages.source.page import read_page
 from tests.conftest import Course, Reader
 
 PROJECT = find_project(Path(__file__))
 COURSE = read_course(PROJECT)
 PAGES = [path for part in COURSE.parts for path in part.pages if "```python" in path.read_text()]
 
-# Of an answer's notebook, each cell is a program that tests/site/test_answers.py runs by itself.
-NOTEBOOKS = [path for path in PAGES if path.parent.name != "answers"]
+
+def runs_otherwise(path: Path) -> bool:
+    """Return whether the notebook of a page does more than run the page's blocks in order, in one namespace.
+
+    Of an answer's notebook, each cell is a program that tests/site/test_answers.py runs by itself.
+    """
+    page = read_page(path, PROJECT)
+    apart = any(block.namespace or block.variants for block in page.program)
+    return path.parent.name != "answers" and (apart or bool(set_up(page)))
 
 
 @cache
@@ -137,6 +147,9 @@ def set_up(page: Page) -> list[str]:
     return ["import jax", *found] if found else []
 
 
+NOTEBOOKS = [path for path in PAGES if runs_otherwise(path)]
+
+
 def parts_of(text: str) -> tuple[list[str], list[str]]:
     """The code that a script has of its own, and that of its page's blocks, without those that it only shows."""
     parts = sections(text)
@@ -146,23 +159,30 @@ def parts_of(text: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_script_holds_the_program(course: Course, path: Path) -> None:
+def test_a_script_and_a_notebook_hold_the_program(course: Course, path: Path) -> None:
     page, run = course.ran(path)
-    text = programs(page, run, PROJECT, "", str)["script"]
-    compile(text, "script.py", "exec")
-    _, blocks = parts_of(text)
-    assert [program(code) for code in blocks] == [program(block.code) for block in page.program]
+    made = programs(page, run, PROJECT, "", str)
+    compile(made["script"], "script.py", "exec")
+    expected = [program(block.code) for block in page.program if not block.is_value]
+    _, blocks = parts_of(made["script"])
+    assert [program(code) for code in blocks] == expected
+    cells = [cell for cell in json.loads(made["notebook"])["cells"] if "key" in cell["metadata"].get("live", ())]
+    assert [program("".join(cell["source"])) for cell in cells] == expected
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_script_brings_what_it_imports(course: Course, reader: Reader, path: Path) -> None:
-    page, run = course.ran(path)
-    text = programs(page, run, PROJECT, "", str)["script"]
-    own, blocks = parts_of(text)
-    needed = "\n".join([text.partition("\n# %%")[0], *own, *map(imports, blocks), *set_up(page)]) + "\n"
-    status, out, err = reader.run(Path(COURSE.place(path).script).name, needed, absent(text))
-    assert status == 0, out[-2000:] + err[-4000:]
+def test_scripts_bring_what_they_import(course: Course, reader: Reader) -> None:
+    """Those that are set up alike, with the same installed, run in one process."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for path in PAGES:
+        page, run = course.ran(path)
+        text = programs(page, run, PROJECT, "", str)["script"]
+        own, blocks = parts_of(text)
+        begin = ast.unparse(ast.parse("\n".join([text.partition("\n# %%")[0], *own, *set_up(page)])))
+        alike.setdefault((begin, *absent(text)), []).extend(map(imports, blocks))
+    for (begin, *missing), rest in alike.items():
+        status, out, err = reader.run("script.py", "\n".join([begin, *dict.fromkeys(rest)]) + "\n", missing)
+        assert status == 0, out[-2000:] + err[-4000:]
 
 
 @pytest.mark.slow

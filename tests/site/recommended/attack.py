@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,24 @@ from tests.site.strategies import FEW, MANY
 PROJECT = find_project(Path(__file__))
 ATTACKED: dict[str, str] = {}  # recommendation -> the test that attacks it
 sys.path.insert(0, str(PROJECT.root / "snippets"))
-examples = pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+many = pytest.param(MANY, marks=pytest.mark.slow)
+examples = pytest.mark.parametrize("count", [FEW, many])
+Attack = Callable[[Callable[..., None]], Callable[[int], None]]
 
 
-def attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Callable[[int], None]]:
+def attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:
     """Make a test of a function that asserts something about any of these inputs, and enter what it attacks."""
+    return _attack(names, examples, inputs)
 
+
+def slow_attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:
+    """Make the test that `attack` makes, but only with many inputs: what it compiles takes most of its time."""
+    return _attack(names, pytest.mark.parametrize("count", [many]), inputs)
+
+
+def _attack(names: Iterable[str], counts: pytest.MarkDecorator, inputs: dict[str, st.SearchStrategy[Any]]) -> Attack:
     def made(function: Callable[..., None]) -> Callable[[int], None]:
-        @examples
+        @counts
         def test(count: int) -> None:
             search(count, function, **inputs)
 

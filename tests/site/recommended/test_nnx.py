@@ -11,7 +11,7 @@ import pytest
 from flax import linen, nnx
 from hypothesis import strategies as st
 
-from tests.site.recommended.attack import attack, program
+from tests.site.recommended.attack import attack, program, slow_attack
 from tests.site.strategies import arrays, assert_same
 
 Array = np.ndarray[Any, Any]
@@ -36,8 +36,7 @@ def pair(seed: int, make: Callable[..., nnx.Module] = nnx.Linear) -> tuple[Any, 
     return make(2, 2, rngs=rngs), make(2, 2, rngs=rngs)
 
 
-@pytest.mark.slow
-@attack(f"{PAGE}#define", f"{PAGE}#split-merge", x=ROWS, seed=SEEDS)
+@slow_attack(f"{PAGE}#define", f"{PAGE}#split-merge", x=ROWS, seed=SEEDS)
 def test_a_model_computes_what_its_layers_do(x: Array, seed: int) -> None:
     model = program(f"{PAGE}#define", "MLP")["MLP"]((2, 3, 1), rngs=nnx.Rngs(seed))
     expected = linear(model.out, relu(linear(model.hidden, x)))
@@ -48,8 +47,7 @@ def test_a_model_computes_what_its_layers_do(x: Array, seed: int) -> None:
     assert_same(model(x), np.zeros((len(x), 1)))
 
 
-@pytest.mark.slow
-@attack(f"{PAGE}#list-of-layers", f"{PAGE}#surgery", seed=SEEDS, which=st.integers(0, 3))
+@slow_attack(f"{PAGE}#list-of-layers", f"{PAGE}#surgery", seed=SEEDS, which=st.integers(0, 3))
 def test_layers_in_a_list_are_called_in_order(seed: int, which: int) -> None:
     stack = program(f"{PAGE}#list-of-layers", "Stack")["Stack"](nnx.List, nnx.Rngs(seed))
     assert len(nnx.to_flat_state(nnx.state(stack, nnx.Param))) == 8
@@ -132,8 +130,7 @@ def test_weights_are_loaded_whole_or_not_at_all(kernel: Array, fault: str) -> No
     assert jax.tree.all(jax.tree.map(np.array_equal, nnx.to_pure_dict(nnx.state(model)), before))
 
 
-@pytest.mark.slow
-@attack(f"{PAGE}#tie-weights", seed=SEEDS, scale=st.integers(-3, 3))
+@slow_attack(f"{PAGE}#tie-weights", seed=SEEDS, scale=st.integers(-3, 3))
 def test_the_gradient_of_a_shared_layer_is_the_sum_of_its_uses(seed: int, scale: int) -> None:
     model = program(f"{PAGE}#tie-weights", "Model")["Model"](nnx.Rngs(seed))
     x, kernel = np.full((1, 3), scale, np.float64), np.asarray(model.first.kernel[...], np.float64)
@@ -144,8 +141,7 @@ def test_the_gradient_of_a_shared_layer_is_the_sum_of_its_uses(seed: int, scale:
         assert same.first is same.second and same.first is not model.first
 
 
-@pytest.mark.slow
-@attack(
+@slow_attack(
     f"{PAGE}#input-size",
     shape=st.tuples(st.sampled_from([1, 4, 7]), st.sampled_from([2, 5]), st.sampled_from([1, 3])),
 )
@@ -188,8 +184,7 @@ def test_a_soft_update_moves_the_target_by_the_step(seed: int, step: float) -> N
     assert_same(target.kernel[...], step * np.asarray(online.kernel[...]) + (1 - step) * before)
 
 
-@pytest.mark.slow
-@attack(f"{PAGE}#pytree", x=ROWS.filter(len), seed=SEEDS)
+@slow_attack(f"{PAGE}#pytree", x=ROWS.filter(len), seed=SEEDS)
 def test_a_step_through_the_tree_is_gradient_descent(x: Array, seed: int) -> None:
     model: Any = nnx.Linear(2, 1, rngs=nnx.Rngs(seed))
     new = program(f"{PAGE}#pytree", "step")["step"](model, x)
@@ -227,8 +222,7 @@ LAYERS: list[tuple[Any, Callable[[nnx.Rngs], Any], tuple[int, ...]]] = [
 ]
 
 
-@pytest.mark.slow
-@attack(f"{PAGE}#linen", which=st.sampled_from(LAYERS), seed=SEEDS)
+@slow_attack(f"{PAGE}#linen", which=st.sampled_from(LAYERS), seed=SEEDS)
 def test_weights_of_linen_give_the_same_output_in_nnx(which: Any, seed: int) -> None:
     old, make, shape = which
     key, other = jax.random.split(jax.random.key(seed))

@@ -9,12 +9,10 @@ import jax.numpy as jnp
 import lineax as lx  # type: ignore[import-untyped]
 import numpy as np
 import optimistix as optx
-import pytest
 from hypothesis import strategies as st
 
-from tests.site.recommended.attack import attack, program
+from tests.site.recommended.attack import program, slow_attack
 
-pytestmark = pytest.mark.slow  # each compiles a solver
 ANSWERS = "answers/solvers.md"
 small = st.integers(-8, 8)
 PID = diffrax.PIDController(rtol=1e-5, atol=1e-6)
@@ -41,7 +39,7 @@ def _level(pump: Any) -> Any:
     ).ys[0]
 
 
-@attack(f"{ANSWERS}#measured-data", pump=st.lists(small, min_size=6, max_size=6))
+@slow_attack(f"{ANSWERS}#measured-data", pump=st.lists(small, min_size=6, max_size=6))
 def test_held_data_give_the_exact_level(pump: list[int]) -> None:
     exact = 0.0
     for value in pump[:-1]:
@@ -58,7 +56,7 @@ def _stiff(k: Any) -> Any:
     return found.ys[0], found.result == diffrax.RESULTS.successful
 
 
-@attack(f"{ANSWERS}#max-steps", k=st.integers(20, 1000))
+@slow_attack(f"{ANSWERS}#max-steps", k=st.integers(20, 1000))
 def test_the_implicit_solver_is_near_the_slow_solution(k: int) -> None:
     y, good = _stiff(float(k))
     exact = (k * k * np.cos(10) + k * np.sin(10)) / (k * k + 1)  # what was there at the start has decayed
@@ -66,7 +64,7 @@ def test_the_implicit_solver_is_near_the_slow_solution(k: int) -> None:
     np.testing.assert_allclose(y, exact, atol=5e-3)
 
 
-@attack(
+@slow_attack(
     f"{ANSWERS}#throw-false",
     starts=st.lists(st.sampled_from([-3, -1, 0.25, 0.5, 0.75, 1.5, 2, 9]), min_size=3, max_size=3),
 )
@@ -87,7 +85,7 @@ def _decay(k: Any, at: Any) -> Any:
     return curve.evaluate(at), curve.ys[0], curve.evaluate(1.5)
 
 
-@attack(f"{ANSWERS}#save-at", f"{ANSWERS}#step-size", k=st.integers(-4, 9), at=st.integers(0, 16))
+@slow_attack(f"{ANSWERS}#save-at", f"{ANSWERS}#step-size", k=st.integers(-4, 9), at=st.integers(0, 16))
 def test_saved_and_dense_values_are_those_of_the_solution(k: int, at: int) -> None:
     dense, saved, outside = _decay(float(k), jnp.float32(at / 16))
     exact = np.exp(-k * at / 16)
@@ -95,7 +93,7 @@ def test_saved_and_dense_values_are_those_of_the_solution(k: int, at: int) -> No
     assert np.isnan(outside)
 
 
-@attack(
+@slow_attack(
     f"{ANSWERS}#event", height=st.integers(1, 100)
 )  # from about 176, float32 cannot reach the tolerance, which raises
 def test_a_ball_lands_when_it_should(height: int) -> None:
@@ -116,13 +114,13 @@ SLOPES = [
 ]
 
 
-@attack(f"{ANSWERS}#adjoint", k=st.integers(-5, 10))
+@slow_attack(f"{ANSWERS}#adjoint", k=st.integers(-5, 10))
 def test_each_adjoint_returns_the_derivative(k: int) -> None:
     for slope in SLOPES:
         np.testing.assert_allclose(slope(float(k)), -np.exp(-k), rtol=1e-2, atol=1e-3)
 
 
-@attack(
+@slow_attack(
     f"{ANSWERS}#lineax-solver",
     rows=st.lists(st.lists(small, min_size=2, max_size=2), min_size=3, max_size=3),
     y=st.lists(small, min_size=3, max_size=3),
@@ -137,7 +135,7 @@ def test_least_squares_are_those_of_numpy(rows: list[list[int]], y: list[int]) -
         np.testing.assert_allclose(found.value, exact, atol=2e-2)
 
 
-@attack(
+@slow_attack(
     f"{ANSWERS}#many-right-hand-sides",
     f"{ANSWERS}#matrix-free",
     rows=st.lists(st.lists(small, min_size=3, max_size=3), min_size=3, max_size=3),
@@ -167,7 +165,7 @@ def _conjugate(matrix: Any, b: Any) -> Any:
     return found.value, found.result == lx.RESULTS.successful
 
 
-@attack(f"{ANSWERS}#optimistix-steps", squares=st.lists(st.integers(-9, 99), min_size=3, max_size=3))
+@slow_attack(f"{ANSWERS}#optimistix-steps", squares=st.lists(st.integers(-9, 99), min_size=3, max_size=3))
 def test_a_root_that_is_flagged_good_is_one(squares: list[int]) -> None:
     roots, good = SOLVE(jnp.array(squares, jnp.float32))
     for square, root, flag in zip(squares, roots, good, strict=True):
@@ -176,7 +174,7 @@ def test_a_root_that_is_flagged_good_is_one(squares: list[int]) -> None:
             np.testing.assert_allclose(abs(root), square**0.5, atol=1e-2)
 
 
-@attack(f"{ANSWERS}#least-squares", height=st.integers(1, 8), rate=st.integers(2, 12))
+@slow_attack(f"{ANSWERS}#least-squares", height=st.integers(1, 8), rate=st.integers(2, 12))
 def test_the_fit_finds_the_parameters(height: int, rate: int) -> None:
     t = jnp.linspace(0.0, 4.0, 20)
     found = FIT(t, height * jnp.exp(-rate / 10 * t))
@@ -193,14 +191,14 @@ def _replaced(a: Any, b: Any) -> Any:
     return least.value, halves.value
 
 
-@attack(f"{ANSWERS}#jaxopt", a=small, b=small)
+@slow_attack(f"{ANSWERS}#jaxopt", a=small, b=small)
 def test_what_replaces_jaxopt_finds_the_exact_solutions(a: int, b: int) -> None:
     least, halves = _replaced(float(a), float(b))
     np.testing.assert_allclose(least, [a, b], atol=1e-3)
     np.testing.assert_allclose(halves, 2 * a, atol=1e-2)
 
 
-@attack(f"{ANSWERS}#stuck-chain", z=st.integers(-6, 3))
+@slow_attack(f"{ANSWERS}#stuck-chain", z=st.integers(-6, 3))
 def test_the_free_density_is_that_of_the_logarithm(z: int) -> None:
     density, slope = FREE(float(z))
     np.testing.assert_allclose(density, 2 * z - np.exp(z), rtol=1e-4, atol=1e-4)
@@ -218,7 +216,7 @@ def _path(key: Any) -> Any:
     return SDE["path"](key), jnp.exp(0.1 - 0.02 + 0.2 * noise.evaluate(0.0, 1.0))
 
 
-@attack(f"{ANSWERS}#sde", seed=st.integers(0, 9999))
+@slow_attack(f"{ANSWERS}#sde", seed=st.integers(0, 9999))
 def test_a_path_is_the_exact_one_of_its_noise(seed: int) -> None:
     found, exact = _path(jax.random.key(seed))
     np.testing.assert_allclose(found, exact, rtol=2e-2)
@@ -242,7 +240,7 @@ def _warmed(seed: Any, center: Any) -> Any:
     return jax.lax.scan(step, state, jax.random.split(key, 1000))[1]
 
 
-@attack(f"{ANSWERS}#warm-up", seed=st.integers(0, 9999), center=small)
+@slow_attack(f"{ANSWERS}#warm-up", seed=st.integers(0, 9999), center=small)
 def test_draws_after_the_warm_up_have_the_mean_and_the_widths(seed: int, center: int) -> None:
     draws = _warmed(seed, float(center))
     np.testing.assert_allclose(draws["a"].mean(), center, atol=0.05)
