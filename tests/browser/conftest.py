@@ -85,6 +85,9 @@ def host(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
+    """Chromium, which the variable LIVE_BROWSER says is "required", or "none" to leave out what needs it."""
+    if os.environ.get("LIVE_BROWSER") == "none":
+        pytest.skip("no browser is to be used")
     if reader.CHROMIUM is None:
         absent = "there is no Chromium: neither chromium, chromium-browser nor google-chrome is a command"
         pytest.fail(absent) if os.environ.get("LIVE_BROWSER") == "required" else pytest.skip(absent)
