@@ -66,11 +66,21 @@ def program(name: str, *wanted: str, **given_names: Any) -> dict[str, Any]:
     """The names that a page defines, or a section of it ("answers/numpy.md#mixing"): those wanted, and what they use.
 
     Only the statements that define these names run, as the page has them, the last of several definitions; what is
-    given instead, such as other data, is not defined.
+    given instead, such as other data, is not defined. They run once, so that what they compile is compiled once, unless
+    something is given.
 
     Raises:
         LookupError: the page does not define a name.
     """
+    return _program(name, wanted, given_names) if given_names else _kept_program(name, wanted)
+
+
+@cache
+def _kept_program(name: str, wanted: tuple[str, ...]) -> dict[str, Any]:
+    return _program(name, wanted, {})
+
+
+def _program(name: str, wanted: tuple[str, ...], given_names: dict[str, Any]) -> dict[str, Any]:
     page_name, _, anchor = name.partition("#")
     page = _page(page_name)
     starts = [(section.start, section.anchor) for section in page.sections]
