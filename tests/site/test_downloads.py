@@ -172,7 +172,7 @@ def test_a_script_and_a_notebook_hold_the_program(course: Course, path: Path) ->
 
 @pytest.mark.slow
 def test_scripts_bring_what_they_import(course: Course, reader: Reader) -> None:
-    """Those that are set up alike, with the same installed, run in one process."""
+    """Scripts that are set up alike, with the same installed, run in one process."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in PAGES:
         page, run = course.ran(path)
