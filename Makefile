@@ -32,7 +32,7 @@ help:
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it;"
 	@echo "               with FROM=train, basics/vmap or fit, begin at that part, page or exercise"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
-	@echo "make test-all  the same, and what changes rarely: every page at two widths, other builders, downloads, hostile pages"
+	@echo "make test-all  the same, and what changes rarely: every page in a browser, other builders, downloads, hostile pages"
 	@echo "make coverage  run the tests of the engine, and list its lines that none of them runs"
 	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
