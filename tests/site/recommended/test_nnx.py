@@ -1,6 +1,7 @@
 """Programs about Flax NNX, against the same sums in NumPy or against the model's own parts."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -36,13 +37,19 @@ def pair(seed: int, make: Callable[..., nnx.Module] = nnx.Linear) -> tuple[Any, 
     return make(2, 2, rngs=rngs), make(2, 2, rngs=rngs)
 
 
+@partial(jax.jit, static_argnums=0)
+def merged(structure: Any, state: Any, x: Any) -> Any:
+    """Return the output of a model that was split."""
+    return nnx.merge(structure, state)(x)
+
+
 @slow_attack(f"{PAGE}#define", f"{PAGE}#split-merge", x=ROWS, seed=SEEDS)
 def test_a_model_computes_what_its_layers_do(x: Array, seed: int) -> None:
     model = program(f"{PAGE}#define", "MLP")["MLP"]((2, 3, 1), rngs=nnx.Rngs(seed))
     expected = linear(model.out, relu(linear(model.hidden, x)))
     assert_same(model(x), expected)
     structure, state = nnx.split(model)
-    assert_same(jax.jit(lambda state, x: nnx.merge(structure, state)(x))(state, x), expected)
+    assert_same(merged(structure, state, x), expected)
     nnx.update(model, jax.tree.map(jnp.zeros_like, state))
     assert_same(model(x), np.zeros((len(x), 1)))
 
