@@ -1,6 +1,7 @@
 """Programs that once returned a wrong number for inputs that their authors had not thought of."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,6 +13,11 @@ from tests.site.recommended.attack import attack, program
 from tests.site.strategies import Transformation, arrays, assert_same, floats, masked, shapes, slopes, transformations
 
 LAX = program("speed/lax.md", "around_peak", "bounds", "interpret", "bound")
+DIAGONAL = program("answers/derivatives.md#jacobian-diagonal", "diagonal", "field")
+diagonal = partial(DIAGONAL["diagonal"], DIAGONAL["field"])
+matrix = jax.jit(jax.jacfwd(DIAGONAL["field"]))
+moving = jax.jit(lambda x, i: x[jax.ds(i, 2)])
+distance_and_slope = jax.jit(jax.value_and_grad(lambda p, target: jnp.sum((p - target) ** 2)))
 
 
 @attack(x=floats(odd=False, empty=False), call=transformations())
@@ -30,7 +36,7 @@ def test_a_window_around_the_peak_contains_it(x: np.ndarray[Any, Any], call: Tra
     start=st.integers(0, 3),
 )
 def test_a_moving_window_inside_the_array_is_a_slice(x: np.ndarray[Any, Any], start: int) -> None:
-    assert_same(jax.jit(lambda x, i: x[jax.ds(i, 2)])(x, start), x[start : start + 2])
+    assert_same(moving(x, start), x[start : start + 2])
 
 
 @attack("answers/numpy.md#masked-arrays", given_pair=masked())
@@ -91,8 +97,8 @@ def test_a_softmax_for_both_libraries_is_one(x: np.ndarray[Any, Any], call: Tran
 def test_scipy_finds_the_minimum_with_the_gradient(target: np.ndarray[Any, Any]) -> None:
     from scipy import optimize
 
-    both = jax.jit(jax.value_and_grad(lambda p: jnp.sum((p - target) ** 2)))
-    assert_same(optimize.minimize(both, np.zeros(2), jac=True).x, target, atol=1e-2)
+    found = optimize.minimize(distance_and_slope, np.zeros(2), args=(target,), jac=True)
+    assert_same(found.x, target, atol=1e-2)
 
 
 @attack("answers/derivatives.md#no-grad", w=st.integers(-4, 4), x=st.integers(-4, 4))
@@ -104,9 +110,8 @@ def test_a_stopped_target_counts_as_a_constant(w: int, x: int) -> None:
 
 @attack("answers/derivatives.md#jacobian-diagonal", x=floats(odd=False), call=transformations())
 def test_a_diagonal_is_that_of_the_matrix(x: np.ndarray[Any, Any], call: Transformation) -> None:
-    names = program("answers/derivatives.md#jacobian-diagonal", "diagonal", "field")
     if x.size:
-        assert_same(call(lambda x: names["diagonal"](names["field"], x))(x), np.diag(jax.jacfwd(names["field"])(x)))
+        assert_same(call(diagonal)(x), np.diag(matrix(x)))
 
 
 @attack(
