@@ -163,7 +163,7 @@ def test_a_script_and_a_notebook_hold_the_program(course: Course, path: Path) ->
     page, run = course.ran(path)
     made = programs(page, run, PROJECT, "", str)
     compile(made["script"], "script.py", "exec")
-    expected = [program(block.code) for block in page.program if not block.is_value]
+    expected = [program(block.code) for block in page.program]
     _, blocks = parts_of(made["script"])
     assert [program(code) for code in blocks] == expected
     cells = [cell for cell in json.loads(made["notebook"])["cells"] if "key" in cell["metadata"].get("live", ())]

@@ -28,7 +28,7 @@ window = jax.jit(partial(dot_product_attention, local_window_size=(4, 0)))
 def with_rows(q: Array, k: Array, v: Array, mask: Array) -> jax.Array:
     """Attention with a mask for each row of the batch, as the table says."""
     out = dot_product_attention(q, k, v, mask=mask[:, None])
-    return jnp.where(mask.any(-1)[..., None, None], out, 0)
+    return jnp.where(jnp.any(mask, -1)[..., None, None], out, 0)
 
 
 @jax.jit

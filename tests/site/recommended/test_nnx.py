@@ -28,7 +28,8 @@ def relu(x: Array) -> Array:
 
 def linear(layer: Any, x: Array) -> Array:
     """Return the output of a linear layer, in float64."""
-    return np.asarray(x, np.float64) @ np.asarray(layer.kernel[...]) + np.asarray(layer.bias[...])
+    found: Array = np.asarray(x, np.float64) @ np.asarray(layer.kernel[...]) + np.asarray(layer.bias[...])
+    return found
 
 
 def pair(seed: int, make: Callable[..., nnx.Module] = nnx.Linear) -> tuple[Any, Any]:

@@ -38,7 +38,9 @@ def first_state(anchor: str, wanted: str) -> Any:
 
 def linear(layer: Any, x: Array) -> Array:
     """Return the output of a linear layer, in float64."""
-    return np.asarray(x, np.float64) @ np.asarray(layer.kernel[...], np.float64) + np.asarray(layer.bias[...])
+    kernel, bias = (np.asarray(value[...], np.float64) for value in (layer.kernel, layer.bias))
+    found: Array = np.asarray(x, np.float64) @ kernel + bias
+    return found
 
 
 @cache

@@ -37,7 +37,8 @@ def best(moves: Array, rewards: Array, discount: float) -> Array:
         np.linalg.solve(np.eye(3) - discount * wide[list(policy), states], rewards[list(policy), states])
         for policy in product(range(2), repeat=3)
     ]
-    return np.max(found, axis=0)  # one policy is the best in all states
+    best: np.ndarray[Any, Any] = np.max(found, axis=0)  # one policy is the best in all states
+    return best
 
 
 @attack(seed=seeds, kind=kinds, discount=discounts, error=st.sampled_from([1.0, 0.05]))
