@@ -558,7 +558,8 @@ def test_a_kernel_that_does_not_start_is_given_up(open_: Callable[..., Visit]) -
     page = open_("").page
     bar = page.get_by_role("region", name="Run it here")
     held = reader.hold(page, "**/api/kernels")
-    run(page, 1)
+    with page.expect_request("**/api/kernels", timeout=reader.HANG):  # the server may take long to start
+        run(page, 1)
     expect(bar).to_contain_text("Starting a kernel")
     bar.get_by_role("button", name="Stop").click()
     expect(bar).to_contain_text("has not started a kernel yet")
