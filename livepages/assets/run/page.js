@@ -582,7 +582,7 @@ class Block {
     });
   }
 
-  // The place for what it gives here.
+  // The place for the output of the block here.
   begin() {
     return (this.yours ??= new Result(this.result, this.name, this.cell.published.words));
   }

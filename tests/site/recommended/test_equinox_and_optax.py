@@ -21,9 +21,8 @@ FOUR = arrays((4, 2), odd=False).map(lambda w: np.clip(w / 8, -2, 2))
 ROWS = arrays((2, 2), odd=False).map(lambda x: np.clip(x / 4, -2, 2))
 
 
-@cache
 def made(anchor: str, *wanted: str) -> dict[str, Any]:
-    """The names that the program of an answer defines, made once, as its functions compile."""
+    """The names that the program of an answer defines."""
     return program(f"{PAGE}#{anchor}", *wanted)
 
 

@@ -24,9 +24,8 @@ ROWS = arrays((4, 2), odd=False).map(lambda x: np.clip(x / 8, -2, 2))
 KERNELS = arrays((2, 1), odd=False).map(lambda x: np.clip(x / 8, -2, 2))
 
 
-@cache
 def made(anchor: str, *wanted: str) -> dict[str, Any]:
-    """The names that the program of an answer defines, made once, as its functions compile."""
+    """The names that the program of an answer defines."""
     return program(f"{PAGE}#{anchor}", *wanted)
 
 
