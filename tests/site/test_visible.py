@@ -25,7 +25,7 @@ def visible(page: Page) -> Page:
     """The page without its settings, values and blocks whose code it does not show; lines stay where they are."""
     lines = list(page.text)
     for value in page.values:  # it may be of what a hidden block has made
-        lines[value.line - 1] = ""
+        lines[value.fence.start] = ""
     for block in page.blocks:
         if block.options.source == "none":
             lines[block.fence.start : block.fence.end] = [""] * (block.fence.end - block.fence.start)
