@@ -3,14 +3,18 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import jax
+import ladder
 import pytest
+from agent_tasks import DEVICES, TASKS, program
 from ladder import PRELUDE, Record, behaviors, number
 
+from benchmarks import agents
 from course import jax_now
 from livepages.course import read_course
 from livepages.execution import Engine
@@ -90,3 +94,87 @@ def test_the_skill_holds_the_same_and_its_digest_is_right(pages: list[Page]) -> 
     held = files[skill["url"].removeprefix("https://jax.example/")]
     assert skill["digest"] == f"sha256:{hashlib.sha256(held.encode()).hexdigest()}"
     assert held.startswith("---\nname: jax-now\ndescription: ") and held.endswith(files["jax-now.md"])
+
+
+# --- tasks for models ------------------------------------------------------------------------------------------------
+
+FAILS = {  # what is said of the old program for each task about a change
+    "halve": "no attribute 'tree_map'",
+    "put": "no attribute 'index_update'",
+    "split_sum": "unexpected keyword argument 'check_rep'",
+    "clamp": "unexpected keyword argument 'a_max'",
+    "area": "no attribute 'trapz'",
+    "lowered": "no attribute 'xla_computation'",
+    "double_sum": "no attribute 'enable_x64'",
+    "shuffled": "no attribute 'shuffle'",
+    "draws": "normal accepts a single key",
+    "words": "PRNGKey dtype cannot be converted",
+    "solve_each": r"two systems: gave shape \(2, 2, 2\)",
+    "home": "not callable",
+    "replicated": "device_put_replicated is deprecated",
+    "operations": "KeyError: 0",
+}
+MODEL = """
+import sys
+asked = sys.stdin.read()
+body = "jax.tree.map" if "write jax.tree.map" in asked else "jax.tree_map"
+print("Here it is, halve:\\n```python\\nimport jax\\ndef halve(tree):\\n"
+      f"    return {body}(lambda x: x / 2, tree)\\n```\\nIt uses " + body)
+"""
+
+
+@pytest.mark.slow
+def test_programs_for_today_are_right_and_old_ones_are_refused() -> None:
+    asked = [task for task in TASKS.values() if task.check]
+    assert len(TASKS) == 60 and {task.name for task in asked} == FAILS.keys()
+    codes = [
+        f"from agent_tasks import verdict\nverdict({t.name!r}, {text!r})" for t in asked for text in (t.today, t.old)
+    ]
+    (seen,) = ladder.run([[f'jax.config.update("jax_num_cpu_devices", {DEVICES})', *codes]])
+    today, old = seen[1::2], seen[2::2]
+    assert {task.name: one.text for task, one in zip(asked, today, strict=True) if one.text != "right"} == {}
+    for task, one in zip(asked, old, strict=True):
+        assert re.search(FAILS[task.name], one.text), (task.name, one.text)
+
+
+def test_every_task_says_what_to_write_and_has_a_program() -> None:
+    own = list(agents.own())
+    assert {answer.task for answer in own if answer.label == "today"} == TASKS.keys()
+    assert {answer.task for answer in own if answer.label == "old"} == FAILS.keys()
+    for name, task in TASKS.items():
+        assert re.search(rf"\n(def|class) {name}\b", task.prompt) and '    """' in task.prompt
+        assert f"jax.{name}" not in task.prompt
+
+
+def test_a_model_is_asked_twice_once_and_its_answers_can_be_judged_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file, record = tmp_path / "model.py", tmp_path / "now.md", tmp_path / "answers.jsonl"
+    model.write_text(MODEL)
+    file.write_text("For trees, write jax.tree.map.")
+    command = f"{sys.executable} {model}"
+    arguments = [str(record), "--tasks", "halve"]
+    agents.ask(command, file, record, ["halve"])
+    kept = record.read_text()
+    model.unlink()
+    agents.main([*arguments, "--command", command, "--file", str(file)])
+    assert record.read_text() == kept and kept.count("\n") == 2
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()[:8]
+    assert capsys.readouterr().out.splitlines() == [
+        f"halve, {command} alone: raised AttributeError: module 'jax' has no attribute 'tree_map'",
+        f"halve, {command} now.md {digest}: right",
+        f"{command} alone, on jax {jax.__version__}: 0 of 1 in all, 0 of 1 about changes, 0 of 0 exercises",
+        f"{command} now.md {digest}, on jax {jax.__version__}: 1 of 1 in all, 1 of 1 about changes, 0 of 0 exercises",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("def f(): 1", "def f(): 1"),
+        ("Sure:\n```python\ndef f(): 1\n```\nThen f() is\n```\n1\n```", "def f(): 1\n"),
+        ("```py\ndef f(): 1\n```\nBetter:\n```\ndef f(): 2\n```", "def f(): 2\n"),
+    ],
+)
+def test_the_program_in_an_answer(answer: str, code: str) -> None:
+    assert program(answer, "f") == code
