@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.site.recommended.attack import attack, program
 from tests.site.strategies import Transformation, arrays, assert_same, floats, masked, shapes, slopes, transformations
 
-LAX = program("speed/lax.md", "around_peak", "bounds", "interpret", "bound")
+LAX = program("speed/lax.md", "around_peak")
+INTERVALS = program("extend/transformations.md", "bounds", "interpret", "bound")
 DIAGONAL = program("answers/derivatives.md#jacobian-diagonal", "diagonal", "field")
 diagonal = partial(DIAGONAL["diagonal"], DIAGONAL["field"])
 matrix = jax.jit(jax.jacfwd(DIAGONAL["field"]))
@@ -151,5 +152,5 @@ def test_bounds_hold_at_every_point(low: int, width: int, where: int) -> None:
         lambda x: 1.0 - x * x,
     ]
     for function in functions:
-        least, most = LAX["bounds"](function)(left, right)
+        least, most = INTERVALS["bounds"](function)(left, right)
         assert least - 1e-4 <= function(point) <= most + 1e-4
