@@ -1,5 +1,6 @@
 """The modules that pages import first are imported once before the fork, and no page can tell."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def plain_runner(libraries: Path) -> Iterator[Runner]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(libraries))
+        patch.setenv("PYTHONPATH", str(libraries), prepend=os.pathsep)
         patch.syspath_prepend(libraries)
         runner = Runner(2)
         yield runner
@@ -176,6 +177,16 @@ def test_modules_of_the_project_s_choice_are_there_for_every_page(plain: Site, l
         plain.project  # noqa: B018
 
 
+def test_modules_of_the_project_s_choice_may_start_threads_that_pages_do_not_have(plain: Site, libraries: Path) -> None:
+    library(libraries, "chosen_threads", UNSAFE["a thread"])
+    library(libraries, "other_threads", UNSAFE["a thread"])
+    library(libraries, "after_threads")
+    plain.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\npreload = ["chosen_threads"]\n')
+    code = "import os, threading, chosen_threads, {0}\nprint({0}.process == os.getppid(), threading.active_count())"
+    assert printed(plain, code.format("after_threads")) == ["True 1"]
+    assert printed(plain, code.format("other_threads")) == ["False 2"]
+
+
 def test_random_numbers_of_numpy_differ_from_page_to_page(plain: Site) -> None:
     code = "import numpy.random\nprint(numpy.random.rand())"
     assert len({*printed(plain, code, code)}) == 2
@@ -183,7 +194,7 @@ def test_random_numbers_of_numpy_differ_from_page_to_page(plain: Site) -> None:
 
 def test_a_module_finds_the_settings_of_the_page(site: Site, libraries: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library(libraries, "reads_settings", "import jax\nvalue = jax.config.jax_enable_x64")
-    monkeypatch.setenv("PYTHONPATH", str(libraries))
+    monkeypatch.setenv("PYTHONPATH", str(libraries), prepend=os.pathsep)
     runner = Runner(2)
     try:
         mine = Site(site.root, runner)

@@ -440,6 +440,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
         only=only,
         uses=() if project.fences == "exec" else tuple(word for word in ("matplotlib",) if word in page.script),
         imports=_imports(task, project, only),
+        preload=project.preload,
         settings=page.settings.runtime,
         options=project.options,
         path=(str(project.snippets),),

@@ -97,6 +97,7 @@ class Job:
     only: tuple[int, ...]  # which of them run, by their places
     uses: tuple[str, ...]  # libraries to have ready before the fork
     imports: tuple[tuple[str, str], ...]  # what it imports first: modules, each with a name in it or none
+    preload: tuple[str, ...]  # those of them of the project's choice: what they start may be left behind by a fork
     settings: Mapping[str, Any]  # the page's, of the runtime
     options: Mapping[str, Any]  # the project's, of the runtime
     path: tuple[str, ...]  # folders to import from, before all others

@@ -54,15 +54,17 @@ def import_modules(
     for standard in (1, 2):
         os.dup2(output, standard)
     sys.stdout, sys.stderr = streams()
-    before = _open_descriptors(), runtime.backend_initialized()
+    before, tasks = (_open_descriptors(), runtime.backend_initialized()), _threads_and_children()
     dependencies = set_up(job, runtime, folder)
     for module, name in modules:
         os.write(said, f"{module}\n".encode())
         __import__(module, fromlist=[name] if name else [])
         changed = (_open_descriptors(), runtime.backend_initialized()) != before
         local = any(is_local(file, job.root) for file in _files())
-        if changed or local or os.fstat(output).st_size or _has_threads_or_children():
+        started = _threads_and_children() - tasks
+        if changed or local or os.fstat(output).st_size or (started and module not in job.preload):
             return None
+        tasks |= started
     probes = ["distribution", *(f"content {name}" for name in dependencies.files()), *dependencies.probes()]
     answers = {one: dependencies.answer(one) for one in probes if not one.startswith("variable ")}
     os.write(said, (READY + json.dumps(answers)).encode())
@@ -97,18 +99,15 @@ def _open_descriptors() -> set[tuple[str, str]]:
     return found
 
 
-def _has_threads_or_children() -> bool:
-    """Return whether a fork would leave threads or children behind; some libraries stop their threads for it."""
+def _threads_and_children() -> set[str]:
+    """The threads and children that a fork would leave behind; some libraries stop their threads for it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    if threading.active_count() > 1:
-        return True
     tasks = Path("/proc/self/task")
     if not tasks.is_dir():
-        return False
-    me = os.getpid()
-    return len(os.listdir(tasks)) > 1 or bool((tasks / f"{me}/children").read_text("ascii").split())
+        return {str(thread.ident) for thread in threading.enumerate()}
+    return {*os.listdir(tasks), *(tasks / f"{os.getpid()}/children").read_text("ascii").split()}
