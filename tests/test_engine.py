@@ -439,6 +439,36 @@ def test_a_file_that_the_page_writes_itself_does_not_spoil_the_run(site: Site) -
     assert site.engine.kept([page])
 
 
+def test_a_file_that_a_page_looks_for_and_then_writes_is_there_from_then_on(site: Site) -> None:
+    file = site.root / "made.csv"
+    code = f"import os\nos.path.exists({str(file)!r})\nopen({str(file)!r}, 'w').write('1')"
+    page, _ = site.run(code)
+    assert site.engine.kept([page])
+    file.write_text("2")
+    assert not site.engine.kept([page])
+
+
+def test_a_page_that_writes_the_same_without_python_runs_once_more(site: Site) -> None:
+    file = site.root / "made.csv"
+    code = f"import os\nos.system('echo 1 >{file}')\nprint(open({str(file)!r}).read())"
+    page, _ = site.run(code)
+    assert not site.engine.kept([page])
+    site.run(code)
+    assert site.engine.kept([page])
+    file.write_text("2")
+    assert not site.engine.kept([page])
+
+
+def test_pages_that_write_one_file_in_turn_come_to_rest(site: Site) -> None:
+    write = f"import os\nos.system('cd {site.root}; echo {{}} >made.csv')"
+    pages = [site.page(write.format(number), name=f"page{number}") for number in range(2)]
+    for _ in range(3):
+        for page in pages:
+            if not site.engine.kept([page]):
+                site.engine.run([page])
+    assert len(site.engine.kept(pages)) == 2
+
+
 @pytest.mark.parametrize("name", ["snippets/helper.py", "data.txt"])
 def test_a_file_from_the_future_is_like_any_other(site: Site, name: str) -> None:
     file = site.write(name, "x = 1\n")

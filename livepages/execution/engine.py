@@ -150,14 +150,22 @@ class Engine:
 
     def _cache_writer(self, pages: Iterable[Page]) -> Keep:
         """Return what keeps the runs of pages that begin now."""
-        host, before = self._host(), NamedFiles(self.project).signatures()
+        host, files = self._host(), NamedFiles(self.project)
+        before = files.signatures()
         declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
+        named = frozenset().union(*(names_in(page.script) for page in pages))
+        held = {f"named {name}": files.digest(name) for name in named}
 
         def keep(page: Page, run: Run) -> CacheEntry:
             probes = {probe for probe in run.probes if _is_open(probe)}
             probes |= {"root"} if _is_tied_to(self.project.root, run) else set()
             answers = {probe: run_probe(probe, str(self.project.root)) for probe in probes}
-            answers |= {**self._named(page, run, before), **declared.get(page.path, {}), **run.contents}
+            earlier = (self._cache.get(_key(page, host)) or {}).get("answers", {})
+            answers |= self._named(page, run, before, held, earlier)
+            answers |= {**declared.get(page.path, {}), **run.contents}
+            # A file that was not there before the page wrote it is there from then on.
+            made = {probe for name in run.written if run.contents.get(probe := f"content {name}", "") is None}
+            answers |= {probe: run_probe(probe, str(self.project.root)) for probe in made}
             entry = {
                 **_dump_run(run),
                 "answers": dict(sorted(answers.items())),
@@ -174,16 +182,37 @@ class Engine:
 
         return keep
 
-    def _named(self, page: Page, run: Run, before: Mapping[str, object]) -> dict[str, str | None]:
-        """Return the probes about what the code of a page and of its modules names, with what it saw."""
+    def _named(
+        self,
+        page: Page,
+        run: Run,
+        before: Mapping[str, object],
+        held: Mapping[str, str | None],
+        earlier: Mapping[str, str | None],
+    ) -> dict[str, str | None]:
+        """Return the probes about what the code of a page and of its modules names, with what it saw.
+
+        Args:
+            page: the page.
+            run: its run, which has just ended.
+            before: the signatures of all files when it began.
+            held: the answers when it began, to probes about what the pages name.
+            earlier: the answers with which its run before this one was kept.
+        """
         files, root = NamedFiles(self.project), self.project.root
         modules = (root / name for name in run.files if name.endswith(".py") and (root / name).is_file())
         codes = [page.script, *(module.read_text(encoding="utf-8", errors="replace") for module in modules)]
         answers = {}
         for name in filter(files.matter, frozenset().union(*map(names_in, codes))):
             found = [path for path in files.find(name) if path not in run.written]
-            changed = any(signature(root / path) != before.get(path) for path in found)
-            answers[f"named {name}"] = "changed while the page ran" if changed else files.digest(name)
+            probe, now = f"named {name}", files.digest(name)
+            if any(signature(root / path) != before.get(path) for path in found) and held.get(probe) != now:
+                # Nobody knows whether the page saw what was there before. One that has twice left the same, and found
+                # something else, makes the file.
+                now = f"changed to {now} while the page ran"
+                if files.is_one(name) and earlier.get(probe) == now:
+                    continue
+            answers[probe] = now
         return answers
 
     def _declared(self, page: Page) -> Iterator[str]:

@@ -64,15 +64,22 @@ class NamedFiles:
         self._root = project.root
         self._beside = ["", *(f"{project.name(folder)}/" for folder in (project.docs, project.snippets))]
         self._docs = f"{project.name(project.docs)}/"
-        self._paths = list(self._walk(project.records))
         self._by_name: dict[str, list[str]] = defaultdict(list)
-        self._folders: set[str] = set()
-        for path in self._paths:
-            self._by_name[path.rpartition("/")[2]].append(path)
-            self._folders |= {path[: found.end()] for found in re.finditer("/", path)}
+        self._folders: set[str] = set()  # that hold any
+        self._paths: list[str] = []
+        for below, names in self._walk(project.records):
+            for name in names:
+                self._by_name[name].append(f"{below}{name}")
+            self._paths += (f"{below}{name}" for name in names)
+            if names:
+                self._folders |= {below[: found.end()] for found in re.finditer("/", below)}
 
-    def _walk(self, records: Path) -> Iterator[str]:
-        """Find the files that could be data: no pages, not hidden, and of neither a build nor an installation."""
+    def _walk(self, records: Path) -> Iterator[tuple[str, list[str]]]:
+        """Find the files that could be data: no pages, not hidden, and of neither a build nor an installation.
+
+        Yields:
+            The path of each folder, as seen from the root, and the names of such files in it.
+        """
         left_out = {str(records), str(self._root / "site")}
         for folder, folders, files in os.walk(self._root):
             folders[:] = [
@@ -83,9 +90,9 @@ class NamedFiles:
                 and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
             ]
             below = "" if folder == str(self._root) else f"{os.path.relpath(folder, self._root)}/".replace(os.sep, "/")
-            for name in (*files, *(name for name in folders if os.path.islink(os.path.join(folder, name)))):
-                if not (f"{below}{name}".startswith(self._docs) and name.endswith(MARKDOWN)):
-                    yield f"{below}{name}"
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            in_docs = below.startswith(self._docs)
+            yield below, [name for name in (*files, *links) if not (in_docs and name.endswith(MARKDOWN))]
 
     def find(self, name: str) -> list[str]:
         """Return the paths of the files that a name means, as seen from the root of the project, sorted."""
@@ -103,6 +110,10 @@ class NamedFiles:
     def matter(self, name: str) -> bool:
         """Return whether a name means files, or may come to mean some."""
         return _is_pattern(name) or bool(self.find(name))
+
+    def is_one(self, name: str) -> bool:
+        """Return whether a name means one file and cannot come to mean another, but by a new one of the same name."""
+        return len(self.find(name)) == 1 and not name.endswith("/") and not _is_pattern(name)
 
     def digest(self, name: str) -> str | None:
         """Return a digest of the files that a name means: their paths, what they hold and where they link to."""
