@@ -238,6 +238,9 @@ def cholesky_loud() -> None:
     # --8<-- [end:cholesky_loud]
 
 
+NUMBERS = frozenset(ENTRIES)  # so far: those that the page on indices and numbers is about
+
+
 # --- gradients -------------------------------------------------------------------------------------------------------
 
 
@@ -681,5 +684,6 @@ def _row(finding: Finding) -> str:
     if not finding.flags and DIFFERS in finding.under.values():
         others = [switch for switch, what in finding.under.items() if what == DIFFERS]
         flags += "; different output under " + ", ".join(map(_code, others))
-    link = f'<a href="#{anchor(finding.title)}">{html.escape(finding.title)}</a>'
+    page = "silent-numbers" if finding.name in NUMBERS else "silent-programs"
+    link = f'<a href="../{page}/#{anchor(finding.title)}">{html.escape(finding.title)}</a>'
     return f"<tr><td>{link}</td><td>{flags}</td><td>{_code(finding.error)}</td></tr>"

@@ -82,7 +82,7 @@ def distances(answer: Answer) -> None:
     finite("two equal points: the gradient", jax.grad(lambda p: answer(p).sum())(twice))
 
 
-@check("core", "debug/nans")
+@check("core", "debug/checkify")
 def checked_sqrt(answer: Answer) -> None:
     for way, function in (("", answer), (" under jit", jax.jit(answer))):
         for x in ([4.0, 9.0], [4.0, -9.0], [-1.0, -1.0], [0.0, 1.0], [9.0, -4.0, 1.0], [-1e-30, 4.0], [-0.0, 4.0]):

@@ -51,7 +51,7 @@ def regression_loss(answer: Answer) -> None:
         same(f"kind {kind!r} and a matrix", answer(table, jnp.zeros((2, 3)), kind), np.float32(wanted))
 
 
-@check("core", "speed/control-flow")
+@check("core", "speed/scan")
 def gcd(answer: Answer) -> None:
     pairs = np.array([[12, 18], [17, 5], [0, 4], [48, 0], [1071, 462], [10946, 6765], [1836311903, 1134903170]], int)
     wanted = np.array([math.gcd(*map(int, pair)) for pair in pairs], np.int32)
@@ -162,7 +162,7 @@ def Scaler(answer: type) -> None:  # noqa: N802  (the exercise is a class)
     one_program(scaler, x)
 
 
-@check("core", "speed/memory")
+@check("core", "speed/donation")
 def push(answer: Answer) -> None:
     wanted = np.zeros(1000, np.float32)
     wanted[7] = 3
