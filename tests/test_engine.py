@@ -459,9 +459,11 @@ def test_a_page_that_writes_the_same_without_python_runs_once_more(site: Site) -
     assert not site.engine.kept([page])
 
 
-def test_pages_that_write_one_file_in_turn_come_to_rest(site: Site) -> None:
-    write = f"import os\nos.system('cd {site.root}; echo {{}} >made.csv')"
-    pages = [site.page(write.format(number), name=f"page{number}") for number in range(2)]
+@pytest.mark.parametrize(
+    "write", ["import os\nos.system('cd {0}; echo {1} >made.csv')", "open('{0}/made.csv', 'w').write('{1}')"]
+)
+def test_pages_that_write_one_file_in_turn_come_to_rest(site: Site, write: str) -> None:
+    pages = [site.page(write.format(site.root, number), name=f"page{number}") for number in range(2)]
     for _ in range(3):
         for page in pages:
             if not site.engine.kept([page]):

@@ -205,6 +205,8 @@ class Engine:
         answers = {}
         for name in filter(files.matter, frozenset().union(*map(names_in, codes))):
             found = [path for path in files.find(name) if path not in run.written]
+            if not found and files.is_one(name):
+                continue  # what Python has seen of it before the page wrote it is known
             probe, now = f"named {name}", files.digest(name)
             if any(signature(root / path) != before.get(path) for path in found) and held.get(probe) != now:
                 # Nobody knows whether the page saw what was there before. One that has twice left the same, and found
