@@ -454,7 +454,7 @@ def _blocks(
 
 
 def _check_varied(options: Options, code: str) -> None:
-    if name := unread(options.vary, code):
+    if options.vary and (name := unread(options.vary, code)):
         raise ValueError(f"option vary: the block does not use {name}")
 
 
