@@ -1,6 +1,8 @@
-"""The count of words leaves out what is no prose."""
+"""The count of words leaves out what is no prose, and no page of the course is long."""
 
-from tests.site.words import words
+from statistics import median
+
+from tests.site.words import course_pages, words
 
 PAGE = """\
 ---
@@ -38,3 +40,10 @@ $$
 def test_what_is_read_as_prose_is_counted() -> None:
     # the title 2, the paragraph 11, the solution 2 and 3, the table 4
     assert words(PAGE) == 22
+
+
+def test_no_page_of_the_course_is_long() -> None:
+    counted = course_pages()
+    long = {name: count for name, count in counted.items() if count > 1600}
+    assert not long, "ask one question a page: move the second one to a page of its own"
+    assert len(counted) > 70 and median(counted.values()) <= 1100

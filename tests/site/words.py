@@ -4,7 +4,8 @@
 
 Prose is what a reader reads as sentences, headings and tables: a page without its front matter, fences, HTML comments
 and tags, formulas in blocks, and the addresses of its links. Solutions of exercises count, and so do footnotes. A span
-of code is one word, as a value in a sentence is. Files that a page includes do not count.
+of code is one word, as a value in a sentence is. Files that a page includes do not count, and the map of the course is
+no page of it.
 """
 
 import re
@@ -43,7 +44,8 @@ def course_pages() -> dict[str, int]:
     project = find_project(Path(__file__))
     navigation = yaml.load((project.root / "mkdocs.yml").read_text(), yaml.BaseLoader)["nav"]
     course = [part for section in navigation for title, part in section.items() if title in COURSE]
-    return {name: words((project.docs / name).read_text(encoding="utf-8")) for name in _leaves(course)}
+    names = (name for name in _leaves(course) if name != "learn.md")
+    return {name: words((project.docs / name).read_text(encoding="utf-8")) for name in names}
 
 
 def _leaves(part: object) -> Iterator[str]:
