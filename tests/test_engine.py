@@ -7,12 +7,14 @@ import py_compile
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from livepages.execution import engine
+from livepages.execution.named_files import Listing, NamedFiles
 from livepages.worker import probes, runtime
 from livepages.worker.jax_runtime import JaxRuntime
 from tests.conftest import Site
@@ -446,6 +448,28 @@ def test_a_file_that_a_page_looks_for_and_then_writes_is_there_from_then_on(site
     assert site.engine.kept([page])
     file.write_text("2")
     assert not site.engine.kept([page])
+
+
+def test_files_are_found_anew_though_folders_are_listed_once(site: Site) -> None:
+    for number in range(3):
+        site.write(f"data/{number}/a.txt", "")
+    site.write("data/env/pyvenv.cfg", "")
+    (site.root / "data/linked").symlink_to("0", target_is_directory=True)
+    listings: dict[Path, Listing] = {}
+
+    def found() -> set[str]:
+        return {path for path in NamedFiles(site.project, listings).signatures() if path.startswith("data/")}
+
+    first = {"data/0/a.txt", "data/1/a.txt", "data/2/a.txt", "data/linked"}
+    assert found() == first and not any("data" in folder.parts for folder in listings)  # they have just changed
+    with pytest.MonkeyPatch.context() as patch:
+        later = time.time_ns() + 10**10
+        patch.setattr(time, "time_ns", lambda: later)
+        assert found() == first and site.root / "data/0" in listings
+    (site.root / "data/0/a.txt").rename(site.root / "data/0/b.txt")
+    site.write("data/1/more/c.txt", "")
+    (site.root / "data/2/a.txt").unlink()
+    assert found() == {"data/0/b.txt", "data/1/a.txt", "data/1/more/c.txt", "data/linked"}
 
 
 def test_a_page_that_writes_the_same_without_python_runs_once_more(site: Site) -> None:

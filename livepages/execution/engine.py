@@ -13,7 +13,7 @@ from typing import Any
 
 from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
-from livepages.execution.named_files import NamedFiles, names_in
+from livepages.execution.named_files import Listing, NamedFiles, names_in
 from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, pair_results
 from livepages.execution.runner import Runner, Running, Task
@@ -39,6 +39,7 @@ class Engine:
         self._said: set[str] = set()
         self._answers: dict[str, str | None] = {}
         self._files: NamedFiles | None = None
+        self._listings: dict[Path, Listing] = {}
 
     def read(
         self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None
@@ -150,7 +151,7 @@ class Engine:
 
     def _cache_writer(self, pages: Iterable[Page]) -> Keep:
         """Return what keeps the runs of pages that begin now."""
-        host, files = self._host(), NamedFiles(self.project)
+        host, files = self._host(), NamedFiles(self.project, self._listings)
         before = files.signatures()
         declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
         named = frozenset().union(*(names_in(page.script) for page in pages))
@@ -199,7 +200,7 @@ class Engine:
             held: the answers when it began, to probes about what the pages name.
             earlier: the answers with which its run before this one was kept.
         """
-        files, root = NamedFiles(self.project), self.project.root
+        files, root = NamedFiles(self.project, self._listings), self.project.root
         modules = (root / name for name in run.files if name.endswith(".py") and (root / name).is_file())
         codes = [page.script, *(module.read_text(encoding="utf-8", errors="replace") for module in modules)]
         answers = {}
@@ -228,7 +229,7 @@ class Engine:
         if probe not in self._answers:
             kind, _, subject = probe.partition(" ")
             if kind == "named":
-                self._files = self._files or NamedFiles(self.project)
+                self._files = self._files or NamedFiles(self.project, self._listings)
                 self._answers[probe] = self._files.digest(subject)
             else:
                 self._answers[probe] = run_probe(probe, str(self.project.root))

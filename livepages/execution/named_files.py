@@ -7,11 +7,14 @@ the modules or the settings.
 """
 
 import ast
+import contextlib
 import hashlib
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +22,7 @@ from pathlib import Path
 from livepages.source import MARKDOWN, Project
 from livepages.worker import content, signature
 
+_TICK = 2_000_000_000  # nanoseconds, which no file system's clock takes longer
 _LONGEST = 1_000  # characters of a string that is taken for one name, besides its words
 # Any text with an asterisk could be a pattern; one that names files ends with what they are.
 _PATTERN = re.compile(r"[\w./*?\[\]-]*[*?][\w./*?\[\]-]*\.[A-Za-z]\w*|[\w.-]+/[\w./*?\[\]-]*[*?][\w./*?\[\]-]*")
@@ -57,11 +61,27 @@ def _is_pattern(name: str) -> bool:
     return bool(_PATTERN.fullmatch(name))
 
 
+@dataclass
+class Listing:
+    """The names in a folder, without those of hidden folders."""
+
+    signature: tuple[int, ...] | None
+    files: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)  # to folders
+    folders: list[str] = field(default_factory=list)
+
+
 class NamedFiles:
     """The files of a project by their names, as they were when this was made."""
 
-    def __init__(self, project: Project) -> None:
-        self._root = project.root
+    def __init__(self, project: Project, listings: dict[Path, "Listing"]) -> None:
+        """Look for the files.
+
+        Args:
+            project: the project.
+            listings: those of folders that were listed earlier, to be passed again the next time.
+        """
+        self._root, self._listings = project.root, listings
         self._beside = ["", *(f"{project.name(folder)}/" for folder in (project.docs, project.snippets))]
         self._docs = f"{project.name(project.docs)}/"
         self._by_name: dict[str, list[str]] = defaultdict(list)
@@ -73,6 +93,7 @@ class NamedFiles:
             self._paths += (f"{below}{name}" for name in names)
             if names:
                 self._folders |= {below[: found.end()] for found in re.finditer("/", below)}
+        self._paths.sort()
 
     def _walk(self, records: Path) -> Iterator[tuple[str, list[str]]]:
         """Find the files that could be data: no pages, not hidden, and of neither a build nor an installation.
@@ -81,18 +102,35 @@ class NamedFiles:
             The path of each folder, as seen from the root, and the names of such files in it.
         """
         left_out = {str(records), str(self._root / "site")}
-        for folder, folders, files in os.walk(self._root):
-            folders[:] = [
-                name
-                for name in folders
-                if not name.startswith((".", "__pycache__", "node_modules"))
-                and not {os.path.join(folder, name)} & left_out
-                and not os.path.exists(os.path.join(folder, name, "pyvenv.cfg"))
-            ]
-            below = "" if folder == str(self._root) else f"{os.path.relpath(folder, self._root)}/".replace(os.sep, "/")
-            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-            in_docs = below.startswith(self._docs)
-            yield below, [name for name in (*files, *links) if not (in_docs and name.endswith(MARKDOWN))]
+        below = [""]
+        for start in below:
+            listing = self._list(self._root / start)
+            if start and "pyvenv.cfg" in listing.files:
+                continue
+            folders, links = (
+                [name for name in names if str(self._root / start / name) not in left_out]
+                for names in (listing.folders, listing.links)
+            )
+            in_docs = start.startswith(self._docs)
+            yield start, [name for name in (*listing.files, *links) if not (in_docs and name.endswith(MARKDOWN))]
+            below += (f"{start}{name}/" for name in folders)
+
+    def _list(self, folder: Path) -> "Listing":
+        """List a folder, unless it was listed before and nothing was added or removed since."""
+        now = signature(folder)
+        listing = self._listings.get(folder)
+        if listing is None or listing.signature != now:
+            listing = Listing(now)
+            with contextlib.suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    if not (os.path.isdir(entry.path) if entry.is_symlink() else entry.is_dir()):
+                        listing.files.append(entry.name)
+                    elif not entry.name.startswith((".", "__pycache__", "node_modules")):
+                        (listing.links if entry.is_symlink() else listing.folders).append(entry.name)
+            # Two changes within one tick of the system's clock have one change time.
+            if now and time.time_ns() - now[-1] > _TICK:
+                self._listings[folder] = listing
+        return listing
 
     def find(self, name: str) -> list[str]:
         """Return the paths of the files that a name means, as seen from the root of the project, sorted."""
