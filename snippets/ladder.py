@@ -53,8 +53,9 @@ NO_HINT = re.compile(r"This typically means that a jit-wrapped function")  # abo
 class Idiom:
     """Something that old material says.
 
-    The last three are releases that JAX's change log names, empty where it is silent: the one that deprecated the old
-    code, the one on which it stopped working, and the one that brought what the new code uses.
+    The last three are releases: the one that deprecated the old code, the one on which it stopped working, and the one
+    that brought what the new code uses. They are from JAX's change log, or where it is silent from the record of public
+    names (public_names.py), and empty where both are.
     """
 
     name: str

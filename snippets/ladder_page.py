@@ -118,7 +118,7 @@ class Ladder:
         return "".join(parts)
 
     def boundaries(self, idiom: Idiom) -> str:
-        """When an idiom ended: by the change log where it says so, else between which sampled releases."""
+        """When an idiom ended: by the release that is known to have done it, else between which sampled releases."""
         removed = f"{'removed' if _is_name(idiom.name) else 'stopped working'} in {idiom.removed}"
         warned = f"deprecated in {idiom.deprecated}"
         if idiom.removed:

@@ -85,6 +85,7 @@ MOVES: dict[str, str] = {
     "jax.experimental.ann.approx_min_k": "jax.lax.approx_min_k",
     "jax.experimental.pjit.with_sharding_constraint": "jax.lax.with_sharding_constraint",
     "jax.linear_util": "jax.extend.linear_util",
+    "jax.ShapedArray": "jax.core.ShapedArray",
     "jax.abstract_arrays.ShapedArray": "jax.core.ShapedArray",
     "jax.core.get_aval": "jax.typeof",
     "jax.lib.xla_bridge.get_backend": "jax.extend.backend.get_backend",

@@ -27,6 +27,7 @@ BY_VALUE = {
 }  # fmt: skip
 CASES = {
     "a name": ("x = jax.tree_map(f, y)", "x = jax.tree.map(f, y)"),
+    "a name of another module": ("x = jax.ShapedArray((), y)", "x = jax.core.ShapedArray((), y)"),
     "an alias": ("import jax.numpy as n\nn.trapz(x)", "import jax.numpy as n\nn.trapezoid(x)"),
     "an import": ("from jax import tree_map, jit", "from jax.tree import map as tree_map\nfrom jax import jit"),
     "a module": (

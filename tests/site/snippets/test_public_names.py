@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -222,3 +223,83 @@ print(json.dumps(found))
     states = {name: recorded.histories[name].at(release).state for name in drawn}
     assert {name: state for name, state in seen.items() if state != states[name]} == {}
     assert {"there", "absent"} <= set(seen.values())
+
+
+# --- what pages say --------------------------------------------------------------------------------------------------
+
+SHORT = {"jnp": "jax.numpy", "pl": "jax.experimental.pallas", "lax": "jax.lax"}
+SAYS = re.compile(
+    r"`((?:jax|jnp|pl|lax)(?:\.\w+)+)`[^`.;|]{0,60}?\b(removed in|gone since|deprecated in|deprecated since|came in|there since)"
+    r"\s(?:jax )?(\d+\.\d+(?:\.\d+)*)"
+)
+CLAIM = re.compile(r'claim\(".*?", hasattr\(([\w.]+), "(\w+)"\), "(changed in) (.*?)"\)')
+FACTS = {
+    "removed": "gone",
+    "gone": "gone",
+    "changed": "gone",
+    "deprecated": "deprecated",
+    "came": "since",
+    "there": "since",
+}
+
+
+def statements(text: str) -> list[tuple[str, str, str]]:
+    """Return what a text says of names: the name, the fact, the release."""
+    found = [(f"{owner}.{name}", *rest) for owner, name, *rest in CLAIM.findall(text)] + SAYS.findall(text)
+    return [
+        (SHORT.get((root := name.partition(".")[0]), root) + name[len(root) :], FACTS[verb.partition(" ")[0]], release)
+        for name, verb, release in found
+    ]
+
+
+def differs(said: str, known: str) -> bool:
+    """Return whether two releases differ; 0.10 is 0.10.0."""
+    one, other = number(said), number(known)
+    return other[: len(one)] != one or any(other[len(one) :])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("`jax.a` (removed in 0.10)", [("jax.a", "gone", "0.10")]),
+        ("`jnp.a`, which\ncame in 0.4.25.", [("jax.numpy.a", "since", "0.4.25")]),
+        ("By default `jax.a` makes another type since 0.9.0. It was removed in 0.2.", []),
+        ('claim("a", hasattr(jax.b, "a"), "changed in 0.6.0")', [("jax.b.a", "gone", "0.6.0")]),
+    ],
+)
+def test_statements_about_names_are_found(text: str, found: list[tuple[str, str, str]]) -> None:
+    assert statements(text) == found
+
+
+def test_releases_in_sentences_are_those_of_the_record() -> None:
+    histories, wrong, right = Record().histories, [], 0
+    for page in sorted((ladder.HERE.parent / "docs").rglob("*.md")):
+        for name, fact, said in statements(page.read_text(encoding="utf-8")):
+            if history := histories.get(name):
+                known = getattr(history, fact)
+                right += 1
+                if differs(said, known):
+                    wrong.append(f"{page.name}: {name}: {fact} {said}, by the record {known or 'not'}")
+    assert wrong == [] and right > 5
+
+
+# Rows about a name of a module are called by the module.
+OF_MODULE = {
+    "jax.lib.xla_bridge": "get_backend",
+    "jax.lib.xla_client": "Shape",
+    "jax.lib.xla_extension": "XlaRuntimeError",
+}
+
+
+def test_old_names_went_when_the_record_says() -> None:
+    """The change log may deprecate a name before reading it warns."""
+    record, wrong, known = Record(), [], 0
+    for idiom in ladder.idioms():
+        name = ".".join(filter(None, (re.sub(r"^jnp\.", "jax.numpy.", idiom.name), OF_MODULE.get(idiom.name))))
+        history = record.histories.get(name)
+        if history and history.since:
+            known += 1
+            warns = history.deprecated not in ("", record.releases[0])
+            if idiom.removed != history.gone or (warns and number(idiom.deprecated) > number(history.deprecated)):
+                wrong.append((name, idiom.deprecated, idiom.removed, history.deprecated, history.gone))
+    assert wrong == [] and known > 60
