@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from playwright.sync_api import Locator, Page, expect
 
 from course.answers import Site
 from tests.browser.conftest import Found
 from tests.browser.reader import View, Visit
-from tests.pasted import all_pasted
+from tests.pasted import all_pasted, read_yaml
 from tests.site.test_answers import PAGES, QUESTION
 
 Open = Callable[..., Visit]
 Ask = Callable[[list[str]], dict[str, Found]]
-ASKED: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parents[1] / "asked.yml").read_text())
+ASKED: list[dict[str, Any]] = read_yaml("asked.yml")
 NOTE = ".live-search-note"
 
 

@@ -15,13 +15,22 @@ from tests.site.strategies import assert_same
 
 Array = np.ndarray[Any, Any]
 PAGE = "train/attention.md"
-ATTENTION = program(PAGE, "reach", "pack", "attend_packed", "attend_blocks")
 SILENT = f"{PAGE}: "
 dot_product_attention = jax.nn.dot_product_attention
 seeds = st.integers(0, 2**31 - 1)
-decode = jax.jit(program(PAGE, "decode")["decode"])
-packed = jax.jit(ATTENTION["attend_packed"])
 window = jax.jit(partial(dot_product_attention, local_window_size=(4, 0)))
+
+
+def defined(name: str) -> Callable[..., Any]:
+    """Return a function of the page."""
+    found: Callable[..., Any] = program(PAGE, "reach", "pack", "attend_packed", "attend_blocks", "decode")[name]
+    return found
+
+
+@cache
+def compiled_of(name: str) -> Callable[..., Any]:
+    """Return a function of the page, compiled."""
+    return jax.jit(defined(name))
 
 
 @jax.jit
@@ -67,7 +76,7 @@ def test_a_new_query_sees_the_places_that_are_filled(seed: int, at: int) -> None
     q, k, v = drawn(seed, 1, 5, 2, 4)
     expected = plain(q[0], k[0], v[0], causal(5))[at]
     k[:, at + 1 :] = v[:, at + 1 :] = 1e6  # left from before
-    assert_same(decode(q[:, at : at + 1], k, v, at)[0, 0], expected)
+    assert_same(compiled_of("decode")(q[:, at : at + 1], k, v, at)[0, 0], expected)
 
 
 @attack(
@@ -119,7 +128,7 @@ def compiled(size: int) -> list[Callable[..., tuple[jax.Array, jax.Array]]]:
         out = attend(q, k, v)
         return (out**2).sum(), out
 
-    in_blocks = partial(ATTENTION["attend_blocks"], window=size)
+    in_blocks = partial(defined("attend_blocks"), window=size)
     by_mask = partial(dot_product_attention, local_window_size=(size - 1, 0))
     return [jax.jit(jax.grad(partial(both, f), argnums=1, has_aux=True)) for f in (in_blocks, by_mask)]
 
@@ -138,14 +147,14 @@ def test_blocks_are_a_window(seed: int, sizes: tuple[int, int]) -> None:
 def test_blocks_that_leave_a_rest_raise() -> None:
     x = np.ones((7, 1, 2), np.float32)
     with pytest.raises((TypeError, ValueError)):
-        ATTENTION["attend_blocks"](x, x, x, 3)
+        defined("attend_blocks")(x, x, x, 3)
 
 
 @attack(seed=seeds, sizes=st.lists(st.integers(0, 8), max_size=7))
 def test_a_packed_document_gets_what_it_gets_alone(seed: int, sizes: list[int]) -> None:
     rng = np.random.default_rng(seed)
     documents = [rng.integers(1, 99, size) for size in sizes]
-    tokens, number, place = ATTENTION["pack"](documents, 8)
+    tokens, number, place = defined("pack")(documents, 8)
     found = []
     for row, n in zip(tokens, number, strict=True):
         found += [row[n == i].tolist() for i in range(1, n.max() + 1)]
@@ -155,7 +164,7 @@ def test_a_packed_document_gets_what_it_gets_alone(seed: int, sizes: list[int]) 
     full = np.zeros((4, 8), np.int32)  # so that one shape is compiled
     full[: len(number)] = number[:4]
     q, k, v = drawn(seed, 4, 8, 2, 4)
-    out = np.asarray(packed(q, k, v, full))
+    out = np.asarray(compiled_of("attend_packed")(q, k, v, full))
     assert np.isfinite(out).all()
     for i, n in enumerate(full):
         for document in np.unique(n):
@@ -167,7 +176,7 @@ def test_a_packed_document_gets_what_it_gets_alone(seed: int, sizes: list[int]) 
 
 def test_a_document_longer_than_a_row_raises() -> None:
     with pytest.raises(ValueError, match="9 tokens in 8 places"):
-        ATTENTION["pack"]([np.arange(9)], 8)
+        defined("pack")([np.arange(9)], 8)
 
 
 @attack(seed=st.integers(0, 9), density=st.sampled_from([0.2, 0.5, 0.9]))  # each compiles
@@ -175,5 +184,5 @@ def test_what_a_position_sees_is_its_row_of_the_mask(seed: int, density: float) 
     mask = np.random.default_rng(seed).random((6, 6)) < density
     np.fill_diagonal(mask, True)
     x = np.random.default_rng(seed).normal(size=(6, 1, 4)).astype(np.float32)
-    found = ATTENTION["reach"](partial(dot_product_attention, mask=mask), x)
+    found = defined("reach")(partial(dot_product_attention, mask=mask), x)
     np.testing.assert_array_equal(found, mask)

@@ -1,7 +1,7 @@
 """Programs that once returned a wrong number for inputs that their authors had not thought of."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from tests.site.recommended.attack import attack, program
 from tests.site.strategies import Transformation, arrays, assert_same, floats, masked, shapes, slopes, transformations
 
-LAX = program("speed/lax.md", "around_peak")
-INTERVALS = program("extend/transformations.md", "bounds", "interpret", "bound")
-DIAGONAL = program("answers/derivatives.md#jacobian-diagonal", "diagonal", "field")
-diagonal = partial(DIAGONAL["diagonal"], DIAGONAL["field"])
-matrix = jax.jit(jax.jacfwd(DIAGONAL["field"]))
+LAX = partial(program, "speed/lax.md", "around_peak")
+INTERVALS = partial(program, "extend/transformations.md", "bounds", "interpret", "bound")
 moving = jax.jit(lambda x, i: x[jax.ds(i, 2)])
 distance_and_slope = jax.jit(jax.value_and_grad(lambda p, target: jnp.sum((p - target) ** 2)))
 
@@ -25,7 +22,7 @@ distance_and_slope = jax.jit(jax.value_and_grad(lambda p, target: jnp.sum((p - t
 def test_a_window_around_the_peak_contains_it(x: np.ndarray[Any, Any], call: Transformation) -> None:
     if x.size < 3:
         return  # which raises
-    found = np.asarray(call(LAX["around_peak"])(x))
+    found = np.asarray(call(LAX()["around_peak"])(x))
     start = min(max(int(x.argmax()) - 1, 0), x.size - 3)
     assert_same(found, x[start : start + 3])
     assert x.max() in found
@@ -109,9 +106,17 @@ def test_a_stopped_target_counts_as_a_constant(w: int, x: int) -> None:
     assert_same(jax.grad(loss)(float(w), float(x)), slopes(lambda w: (w * x - target) ** 2, w), atol=1e-3)
 
 
+@cache
+def of_a_field() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the answer's diagonal of its field's derivative, and all of that."""
+    found = program("answers/derivatives.md#jacobian-diagonal", "diagonal", "field")
+    return partial(found["diagonal"], found["field"]), jax.jit(jax.jacfwd(found["field"]))
+
+
 @attack("answers/derivatives.md#jacobian-diagonal", x=floats(odd=False), call=transformations())
 def test_a_diagonal_is_that_of_the_matrix(x: np.ndarray[Any, Any], call: Transformation) -> None:
     if x.size:
+        diagonal, matrix = of_a_field()
         assert_same(call(diagonal)(x), np.diag(matrix(x)))
 
 
@@ -152,5 +157,5 @@ def test_bounds_hold_at_every_point(low: int, width: int, where: int) -> None:
         lambda x: 1.0 - x * x,
     ]
     for function in functions:
-        least, most = INTERVALS["bounds"](function)(left, right)
+        least, most = INTERVALS()["bounds"](function)(left, right)
         assert least - 1e-4 <= function(point) <= most + 1e-4

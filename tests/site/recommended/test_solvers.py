@@ -1,5 +1,7 @@
 """Attacks on the answers about Diffrax, Lineax, Optimistix and BlackJAX: exact solutions, NumPy and SciPy."""
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import blackjax  # type: ignore[import-untyped]
@@ -16,26 +18,28 @@ from tests.site.recommended.attack import program, slow_attack
 ANSWERS = "answers/solvers.md"
 small = st.integers(-8, 8)
 PID = diffrax.PIDController(rtol=1e-5, atol=1e-6)
-LEVEL = program(f"{ANSWERS}#measured-data", "level", "hours")
-FIT = jax.jit(program(f"{ANSWERS}#least-squares", "fit")["fit"])
-SOLVE = jax.jit(jax.vmap(program(f"{ANSWERS}#optimistix-steps", "solve")["solve"]))
-BLOWUP = program(f"{ANSWERS}#throw-false", "solve")["solve"]
-LANDING = jax.jit(jax.value_and_grad(program(f"{ANSWERS}#event", "landing")["landing"]))
-RATE = program(f"{ANSWERS}#max-steps", "rate")["rate"]
-FREE = jax.jit(jax.value_and_grad(program(f"{ANSWERS}#stuck-chain", "free")["free"]))
 
 
-@jax.jit
-def _level(pump: Any) -> Any:
+@cache
+def defined(anchor: str, name: str, *wrappers: Callable[..., Any]) -> Any:
+    """Return what an answer defines; of a function, wrapped and compiled."""
+    found = program(f"{ANSWERS}#{anchor}", name)[name]
+    for wrap in wrappers:
+        found = wrap(found)
+    return found
+
+
+@partial(jax.jit, static_argnums=0)
+def _level(level: Any, hours: Any, pump: Any) -> Any:
     return diffrax.diffeqsolve(
-        diffrax.ODETerm(LEVEL["level"]),
+        diffrax.ODETerm(level),
         diffrax.Tsit5(),
         0.0,
         5.0,
         0.1,
         0.0,
         args=pump,
-        stepsize_controller=diffrax.ClipStepSizeController(PID, jump_ts=LEVEL["hours"]),
+        stepsize_controller=diffrax.ClipStepSizeController(PID, jump_ts=hours),
     ).ys[0]
 
 
@@ -44,13 +48,14 @@ def test_held_data_give_the_exact_level(pump: list[int]) -> None:
     exact = 0.0
     for value in pump[:-1]:
         exact = 2 * value + (exact - 2 * value) * np.exp(-0.5)
-    np.testing.assert_allclose(_level(jnp.array(pump, jnp.float32)), exact, atol=2e-3)
+    level, hours = defined("measured-data", "level"), defined("measured-data", "hours")
+    np.testing.assert_allclose(_level(level, hours, jnp.array(pump, jnp.float32)), exact, atol=2e-3)
 
 
-@jax.jit
-def _stiff(k: Any) -> Any:
+@partial(jax.jit, static_argnums=0)
+def _stiff(rate: Any, k: Any) -> Any:
     found = diffrax.diffeqsolve(
-        diffrax.ODETerm(RATE), diffrax.Kvaerno5(), 0.0, 10.0, 1e-3, 0.0, args=k, max_steps=1000, throw=False,
+        diffrax.ODETerm(rate), diffrax.Kvaerno5(), 0.0, 10.0, 1e-3, 0.0, args=k, max_steps=1000, throw=False,
         stepsize_controller=diffrax.PIDController(rtol=1e-3, atol=1e-4),
     )  # fmt: skip
     return found.ys[0], found.result == diffrax.RESULTS.successful
@@ -58,7 +63,7 @@ def _stiff(k: Any) -> Any:
 
 @slow_attack(f"{ANSWERS}#max-steps", k=st.integers(20, 1000))
 def test_the_implicit_solver_is_near_the_slow_solution(k: int) -> None:
-    y, good = _stiff(float(k))
+    y, good = _stiff(defined("max-steps", "rate"), float(k))
     exact = (k * k * np.cos(10) + k * np.sin(10)) / (k * k + 1)  # what was there at the start has decayed
     assert good
     np.testing.assert_allclose(y, exact, atol=5e-3)
@@ -69,7 +74,7 @@ def test_the_implicit_solver_is_near_the_slow_solution(k: int) -> None:
     starts=st.lists(st.sampled_from([-3, -1, 0.25, 0.5, 0.75, 1.5, 2, 9]), min_size=3, max_size=3),
 )
 def test_the_flag_is_true_where_the_solution_exists(starts: list[float]) -> None:
-    y, good = BLOWUP(jnp.array(starts))
+    y, good = defined("throw-false", "solve")(jnp.array(starts))
     assert [bool(g) for g in good] == [start < 1 for start in starts]
     for start, value in zip(starts, y, strict=True):
         if start < 1:
@@ -97,26 +102,28 @@ def test_saved_and_dense_values_are_those_of_the_solution(k: int, at: int) -> No
     f"{ANSWERS}#event", height=st.integers(1, 100)
 )  # from about 176, float32 cannot reach the tolerance, which raises
 def test_a_ball_lands_when_it_should(height: int) -> None:
-    time, slope = LANDING(float(height))
+    time, slope = defined("event", "landing", jax.value_and_grad, jax.jit)(float(height))
     np.testing.assert_allclose(time, (2 * height / 9.81) ** 0.5, rtol=1e-3)
     np.testing.assert_allclose(slope, (2 * 9.81 * height) ** -0.5, rtol=1e-3)
 
 
-ADJOINTS = program(f"{ANSWERS}#adjoint", "last")["last"]
-SLOPES = [
-    jax.jit(mode(lambda k, a=adjoint: ADJOINTS(k, a)))
-    for mode, adjoint in [
-        (jax.grad, diffrax.RecursiveCheckpointAdjoint()),
-        (jax.jacfwd, diffrax.ForwardMode()),
-        (jax.grad, diffrax.DirectAdjoint()),
-        (jax.jacfwd, diffrax.DirectAdjoint()),
+@cache
+def slopes() -> list[Callable[..., Any]]:
+    last = defined("adjoint", "last")
+    return [
+        jax.jit(mode(lambda k, a=adjoint: last(k, a)))
+        for mode, adjoint in [
+            (jax.grad, diffrax.RecursiveCheckpointAdjoint()),
+            (jax.jacfwd, diffrax.ForwardMode()),
+            (jax.grad, diffrax.DirectAdjoint()),
+            (jax.jacfwd, diffrax.DirectAdjoint()),
+        ]
     ]
-]
 
 
 @slow_attack(f"{ANSWERS}#adjoint", k=st.integers(-5, 10))
 def test_each_adjoint_returns_the_derivative(k: int) -> None:
-    for slope in SLOPES:
+    for slope in slopes():
         np.testing.assert_allclose(slope(float(k)), -np.exp(-k), rtol=1e-2, atol=1e-3)
 
 
@@ -167,7 +174,7 @@ def _conjugate(matrix: Any, b: Any) -> Any:
 
 @slow_attack(f"{ANSWERS}#optimistix-steps", squares=st.lists(st.integers(-9, 99), min_size=3, max_size=3))
 def test_a_root_that_is_flagged_good_is_one(squares: list[int]) -> None:
-    roots, good = SOLVE(jnp.array(squares, jnp.float32))
+    roots, good = defined("optimistix-steps", "solve", jax.vmap, jax.jit)(jnp.array(squares, jnp.float32))
     for square, root, flag in zip(squares, roots, good, strict=True):
         assert flag == (square >= 0) or square == 0  # a double root converges slowly
         if flag:
@@ -177,7 +184,7 @@ def test_a_root_that_is_flagged_good_is_one(squares: list[int]) -> None:
 @slow_attack(f"{ANSWERS}#least-squares", height=st.integers(1, 8), rate=st.integers(2, 12))
 def test_the_fit_finds_the_parameters(height: int, rate: int) -> None:
     t = jnp.linspace(0.0, 4.0, 20)
-    found = FIT(t, height * jnp.exp(-rate / 10 * t))
+    found = defined("least-squares", "fit", jax.jit)(t, height * jnp.exp(-rate / 10 * t))
     np.testing.assert_allclose([found["height"], found["rate"]], [height, rate / 10], rtol=2e-2)
 
 
@@ -200,25 +207,22 @@ def test_what_replaces_jaxopt_finds_the_exact_solutions(a: int, b: int) -> None:
 
 @slow_attack(f"{ANSWERS}#stuck-chain", z=st.integers(-6, 3))
 def test_the_free_density_is_that_of_the_logarithm(z: int) -> None:
-    density, slope = FREE(float(z))
+    density, slope = defined("stuck-chain", "free", jax.value_and_grad, jax.jit)(float(z))
     np.testing.assert_allclose(density, 2 * z - np.exp(z), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(slope, 2 - np.exp(z), rtol=1e-4, atol=1e-4)
     outside = blackjax.nuts.init(jnp.array(float(-1 - abs(z))), lambda x: jnp.where(x > 0, jnp.log(x) - x, -jnp.inf))
     assert np.isneginf(outside.logdensity)
 
 
-SDE = program(f"{ANSWERS}#sde", "path", "drift", "diffusion")
-
-
-@jax.jit
-def _path(key: Any) -> Any:
+@partial(jax.jit, static_argnums=0)
+def _path(path: Any, key: Any) -> Any:
     noise = diffrax.VirtualBrownianTree(0.0, 1.0, tol=1e-3, shape=(), key=key)
-    return SDE["path"](key), jnp.exp(0.1 - 0.02 + 0.2 * noise.evaluate(0.0, 1.0))
+    return path(key), jnp.exp(0.1 - 0.02 + 0.2 * noise.evaluate(0.0, 1.0))
 
 
 @slow_attack(f"{ANSWERS}#sde", seed=st.integers(0, 9999))
 def test_a_path_is_the_exact_one_of_its_noise(seed: int) -> None:
-    found, exact = _path(jax.random.key(seed))
+    found, exact = _path(defined("sde", "path"), jax.random.key(seed))
     np.testing.assert_allclose(found, exact, rtol=2e-2)
 
 

@@ -1,5 +1,6 @@
 """Value and policy iteration, against all policies of small random worlds in float64."""
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -12,7 +13,7 @@ from tests.site.strategies import assert_same
 
 Array = np.ndarray[Any, Any]
 PAGE = "science/value-iteration.md"
-NAMES = program(PAGE, "make_world", "solve", "policy_iteration", "start_value", "with_battery")
+NAMES = partial(program, PAGE, "make_world", "solve", "policy_iteration", "start_value", "with_battery")
 seeds, discounts = st.integers(0, 2**31 - 1), st.sampled_from([0.0, 0.5, 0.9, 0.99])
 kinds = st.sampled_from(["random", "sparse", "equal", "still"])
 
@@ -44,7 +45,7 @@ def best(moves: Array, rewards: Array, discount: float) -> Array:
 @attack(seed=seeds, kind=kinds, discount=discounts, error=st.sampled_from([1.0, 0.05]))
 def test_the_error_is_the_one_asked_for(seed: int, kind: str, discount: float, error: float) -> None:
     moves, rewards = drawn(seed, kind)
-    values, _, steps = NAMES["solve"](moves, rewards, discount, error)
+    values, _, steps = NAMES()["solve"](moves, rewards, discount, error)
     assert 0 < steps < 10_000
     assert abs(np.asarray(values) - best(moves, rewards, discount)).max() <= error + 0.01  # and what float32 rounds
 
@@ -52,7 +53,7 @@ def test_the_error_is_the_one_asked_for(seed: int, kind: str, discount: float, e
 @attack(seed=seeds, kind=kinds, discount=discounts)
 def test_policy_iteration_finds_the_best_policy(seed: int, kind: str, discount: float) -> None:
     moves, rewards = drawn(seed, kind)
-    values, policy, steps = NAMES["policy_iteration"](moves, rewards, discount)
+    values, policy, steps = NAMES()["policy_iteration"](moves, rewards, discount)
     assert steps < 100 and set(np.asarray(policy)) <= {0, 1}
     assert_same(values, best(moves, rewards, discount), rtol=2e-3, atol=1e-3)
 
@@ -60,7 +61,7 @@ def test_policy_iteration_finds_the_best_policy(seed: int, kind: str, discount: 
 @attack(slip=st.floats(0.01, 0.99))
 def test_the_slope_of_the_value_is_that_of_its_differences(slip: float) -> None:
     def plain(slip: float) -> float:
-        (moves0, rewards0), (moves1, rewards1) = (NAMES["make_world"](s) for s in (0.0, 1.0))
+        (moves0, rewards0), (moves1, rewards1) = (NAMES()["make_world"](s) for s in (0.0, 1.0))
         moves = (moves0 + slip * (moves1.astype(np.float64) - moves0)).astype(np.float64)
         rewards = rewards0 + slip * (rewards1.astype(np.float64) - rewards0)
         values = np.zeros(32)
@@ -68,7 +69,7 @@ def test_the_slope_of_the_value_is_that_of_its_differences(slip: float) -> None:
             values = (rewards + 0.95 * (moves @ values)).max(axis=0)
         return float(values[24])
 
-    value, slope = NAMES["start_value"](slip)
+    value, slope = NAMES()["start_value"](slip)
     assert_same(value, plain(slip), rtol=1e-3)
     # Near a kink, where two actions are as good in float32, the slope may be that of the other side.
     near = [(plain(slip + d + 1e-5) - plain(slip + d - 1e-5)) / 2e-5 for d in (-5e-3, 0, 5e-3)]
@@ -77,8 +78,8 @@ def test_the_slope_of_the_value_is_that_of_its_differences(slip: float) -> None:
 
 @attack(slip=st.floats(0, 1), start=st.integers(0, 31))
 def test_a_battery_is_counted_backwards(slip: float, start: int) -> None:
-    moves, rewards = NAMES["make_world"](slip)
-    values, policies = jax.device_get(NAMES["with_battery"](moves, rewards))
+    moves, rewards = NAMES()["make_world"](slip)
+    values, policies = jax.device_get(NAMES()["with_battery"](moves, rewards))
     now = np.eye(32)[start]  # where the robot may be, when it follows the policy
     total = 0.0
     for policy in policies[::-1]:
@@ -89,6 +90,6 @@ def test_a_battery_is_counted_backwards(slip: float, start: int) -> None:
 
 @attack(slip=st.floats(0, 1), rows=st.integers(2, 4), columns=st.integers(3, 6))
 def test_every_move_of_a_world_ends_somewhere(slip: float, rows: int, columns: int) -> None:
-    moves, rewards = NAMES["make_world"](slip, rows, columns)
+    moves, rewards = NAMES()["make_world"](slip, rows, columns)
     np.testing.assert_allclose(moves.sum(axis=-1), 1, atol=1e-6)
     assert (moves >= 0).all() and (rewards <= 0).all() and rewards.min() >= -21 - 1e-5
