@@ -11,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import ATTACKED, examples, search
-from tests.site.strategies import arrays, assert_same
+from tests.site.strategies import MANY, arrays, assert_same
 
 Array = np.ndarray[Any, Any]
 
@@ -54,6 +54,8 @@ LINES: dict[str, Callable[[Array, Array], Any]] = {
     "jax.nn.softmax(x).sum()": lambda x, m: 1.0,
     "jax.typeof(m)": lambda x, m: f"float32[{m.shape[0]},{m.shape[1]}]",
 }
+# What these return is no array.
+EAGER = {"np.asarray(x)", "x.nbytes", "jax.typeof(m)"}
 ATTACKED.update({f"cheat sheet: {line}": "test_a_line_holds_for_any_arrays" for line in LINES})
 
 
@@ -66,12 +68,16 @@ def pairs(draw: st.DrawFn) -> tuple[Array, Array]:
 @examples
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_holds_for_any_arrays(line: str, count: int) -> None:
+    names = {"jax": jax, "jnp": jnp, "np": np, "optax": optax}
+    names |= {"f": lambda x: (x**2).sum(), "dot": lambda a, b: (a * b).sum()}
+    # the tangent of a line has the length of its x
+    run = eval(f"lambda x, m: ({line.replace('jnp.ones(3)', 'jnp.ones_like(x)')})", names)
+    if count == MANY and line not in EAGER:
+        run = jax.jit(run)  # a line makes a function each time that it runs, which is compiled each time
+
     def holds(data: tuple[Array, Array]) -> None:
         x, m = data
-        names = {"jax": jax, "jnp": jnp, "np": np, "optax": optax, "x": jnp.asarray(x), "m": jnp.asarray(m)}
-        names |= {"f": lambda x: (x**2).sum(), "dot": lambda a, b: (a * b).sum()}
-        # the tangent of a line has the length of its x
-        found = eval(line.replace("jnp.ones(3)", "jnp.ones_like(x)"), names)
+        found = run(jnp.asarray(x), jnp.asarray(m))
         expected = LINES[line](x, m)
         if isinstance(expected, str):
             assert str(found) == expected
