@@ -100,6 +100,14 @@ def test_a_file_that_a_page_saves_is_what_a_reader_gets(site: Site, tmp_path: Pa
     assert "var(--live-figure-0" in shown.figures[0], "the next block has the style of the site again"
 
 
+def test_a_library_on_matplotlib_saves_in_matplotlib_s_own_style(site: Site) -> None:
+    """Plotnine, for one, which takes from Matplotlib what its themes leave open."""
+    plot = "class Plot:\n    def save(self, path, dpi=72):\n        print(mpl.rcParams['grid.alpha'])\n"
+    codes = ["Plot().save(path, dpi=300)", "Plot().save('plot.png')", "print(mpl.rcParams['grid.alpha'])"]
+    outcomes = site.outcomes(f"import matplotlib as mpl\npath = 'plot.png'\n{plot}", *codes)
+    assert [outcome.stdout for outcome in outcomes[1:]] == ["1.0\n", "1.0\n", "0.25\n"]
+
+
 def test_a_style_that_a_page_sets_stays_whatever_is_saved(site: Site) -> None:
     outcomes = site.outcomes(
         "import matplotlib as mpl\nmpl.rcParams['font.size'] = 20",

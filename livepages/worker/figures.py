@@ -42,7 +42,7 @@ _STYLE: dict[Any, Any] = {
 
 
 # What saves a figure in a file, which is to be the one that a reader of the page gets.
-_SAVES = re.compile(r"\b(?:savefig|print_figure|PdfPages)\b")
+_SAVES = re.compile(r"\b(?:savefig|print_figure|PdfPages)\b|\.save\([^()]*(?:\bdpi\b|\.(?:png|jpe?g|pdf|svg)\b)")
 
 
 class HouseStyle(MetaPathFinder):
