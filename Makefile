@@ -12,6 +12,8 @@ VENV := .venv-$(VERSION)
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 MATERIALX := $(VENV)/materialx
+BOOK := $(VENV)/book
+PANDOC := $(BOOK)/pypandoc/files/pandoc
 UV := .venv-lock/bin/uv
 
 export NO_MKDOCS_2_WARNING = 1
@@ -23,12 +25,13 @@ PORT ?= 8000
 JAX_newest := jax
 JAX_pre := --pre jax
 
-.PHONY: help serve site practice setup test test-all coverage elsewhere record upgrade bench audit lock clean
+.PHONY: help serve site book practice setup test test-all coverage elsewhere record upgrade bench audit lock clean
 
 help:
 	@echo "make setup   make the virtual environment; the other commands do so by themselves"
 	@echo "make serve   build the site, serve it (at PORT=8000), and build again when a file changes"
 	@echo "make site    build the site into site/; with WITH=zensical, properdocs or materialx, by that program"
+	@echo "make book    build the site, and write the course into build/book as EPUB and, by Chromium, as PDF"
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it;"
 	@echo "               with FROM=train, basics/vmap or fit, begin at that part, page or exercise"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
@@ -51,13 +54,16 @@ serve: $(READY)
 site: $(READY) $(if $(filter materialx,$(WITH)),$(MATERIALX))
 	$(if $(filter materialx,$(WITH)),PYTHONPATH=$(MATERIALX)) $(BIN)/livepages build $(WITH)
 
+book: site $(BOOK)
+	$(BIN)/python -m course.book site build/book --pandoc $(PANDOC)
+
 practice: $(READY)
 	PYTHONPATH=snippets $(BIN)/python -m examiner live-practice.py $(if $(FROM),--from "$(FROM)")
 
 test: $(READY)
 	$(BIN)/python -m tests
 
-test-all: $(READY) $(MATERIALX)
+test-all: $(READY) $(MATERIALX) $(BOOK)
 	$(BIN)/python -m tests --all
 
 # Only a report: a page's process that is watched is slower, and a few tests see the watching.
@@ -99,8 +105,8 @@ $(READY): $(LOCK) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
 	@touch $@
 
-# A theme whose files have the names of Material's, which it stands in for where PYTHONPATH names this folder.
-$(MATERIALX): requirements/materialx.txt $(READY)
+# A theme whose files have the names of Material's, which it stands in for where PYTHONPATH names this folder; and pandoc.
+$(MATERIALX) $(BOOK): $(VENV)/%: requirements/%.txt $(READY)
 	@rm -rf $@
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --target $@ -r $<
 	@touch $@
@@ -113,6 +119,7 @@ lock: $(UV)
 			--output-file requirements/python-$$version.txt || exit; \
 	done
 	$(UV) $(LOCKING) --group materialx --no-deps --python-version 3.11 --output-file requirements/materialx.txt
+	$(UV) $(LOCKING) --group book --no-deps --python-version 3.11 --output-file requirements/book.txt
 
 $(UV):
 	$(if $(VERSION),,$(error $(NO_PYTHON)))
