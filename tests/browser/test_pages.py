@@ -97,6 +97,12 @@ def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(f
     assert 'aria-label="Link to this section"' in (folder / "basics/vmap/index.html").read_text(encoding="utf-8")
 
 
+def test_every_page_links_its_markdown(folder: Path) -> None:
+    for url in set(PAGES) - {"404.html"}:
+        links = re.findall('<link rel="alternate ?" type="text/markdown" href="([^"]+)">', source(folder, url))
+        assert len(links) == 1 and (folder / url / links[0]).is_file(), url
+
+
 def test_what_the_style_sheet_leaves_out_is_on_no_page(folder: Path) -> None:
     absent = runpy.run_path(str(reader.ROOT / "course/slim.py"))["ABSENT"]
     for file in folder.rglob("*.html"):
