@@ -56,9 +56,13 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.command and not (given.answers and given.file):
         parser.error("--command needs ANSWERS, to record into, and --file")
-    if given.command:
-        ask(given.command, given.file, given.answers, given.tasks)
-    answers = recorded(given.answers) if given.answers else [*own()]
+    try:
+        if given.command:
+            ask(given.command, given.file, given.answers, given.tasks)
+        answers = recorded(given.answers) if given.answers else [*own()]
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        print(f"{error}\nWhat was answered before is kept; the same command goes on from there.", file=sys.stderr)
+        return 1
     report([answer for answer in answers if answer.task in given.tasks])
     return 0
 
@@ -85,9 +89,18 @@ def ask(command: str, file: Path, record: Path, tasks: Iterable[str]) -> None:
 
 
 def recorded(record: Path) -> list[Answer]:
-    """Return the answers in a file; none if there is no file."""
-    lines = record.read_text(encoding="utf-8").splitlines() if record.exists() else []
-    return [Answer(**json.loads(line)) for line in lines]
+    """Return the answers in a file; none if there is no file.
+
+    Raises:
+        ValueError: a line is no answer.
+    """
+    found = []
+    for number, line in enumerate(record.read_text(encoding="utf-8").splitlines() if record.exists() else [], 1):
+        try:
+            found.append(Answer(**json.loads(line)))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{record}:{number}: this line is no recorded answer ({error})") from error
+    return found
 
 
 def own() -> Iterator[Answer]:

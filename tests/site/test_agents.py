@@ -168,6 +168,18 @@ def test_a_model_is_asked_twice_once_and_its_answers_can_be_judged_again(
     ]
 
 
+def test_what_cannot_be_asked_or_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record, file = tmp_path / "answers.jsonl", tmp_path / "now.md"
+    file.write_text("Write jax.tree.map.")
+    record.write_text('{"task": "halve"}\n')
+    assert agents.main([str(record)]) == 1
+    assert f"{record}:1: this line is no recorded answer" in capsys.readouterr().err
+    record.unlink()
+    for command, told in (("no-such-model", "no-such-model"), (f"{sys.executable} -c 1/0", "status 1")):
+        assert agents.main([str(record), "--tasks", "halve", "--command", command, "--file", str(file)]) == 1
+        assert told in capsys.readouterr().err and not record.exists()
+
+
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
