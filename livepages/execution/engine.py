@@ -161,7 +161,11 @@ class Engine:
             probes = {probe for probe in run.probes if _is_open(probe)}
             probes |= {"root"} if _is_tied_to(self.project.root, run) else set()
             answers = {probe: run_probe(probe, str(self.project.root)) for probe in probes}
-            earlier = (self._cache.get(_key(page, host)) or {}).get("answers", {})
+            match self._cache.get(_key(page, host)):  # which may be damaged
+                case {"answers": dict(earlier)}:
+                    pass
+                case _:
+                    earlier = {}
             answers |= self._named(page, run, before, held, earlier)
             answers |= {**declared.get(page.path, {}), **run.contents}
             # A file that was not there before the page wrote it is there from then on.

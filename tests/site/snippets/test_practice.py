@@ -203,6 +203,7 @@ def test_stubs_score_nothing(script: str, reader: Reader) -> None:
     assert out == "0 of 46 right, 46 not written yet; the next one is standardize\n"
 
 
+@pytest.mark.slow  # the pages of exercises examine each solution, too
 def test_solutions_score_everything(script: str, pages: dict[str, Page], reader: Reader) -> None:
     known = {name: code for page in pages.values() for name, code in stubs(page).items()}
     written = {name: codes[0] for name, codes in answers(pages, "solution").items()}

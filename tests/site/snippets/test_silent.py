@@ -38,7 +38,10 @@ def test_a_row_names_flags_and_error_and_leads_to_its_section() -> None:
         silent.Finding("c", "C is d", "1", 0, quiet | {"disable_jit": DIFFERS}, "TypeError"),
     ]
     shown = table(findings)
-    assert '<a href="#c-is-d">C is d</a></td><td>none; different output under <code>disable_<wbr>jit</code>' in shown
+    assert (
+        '<a href="../silent-programs/#c-is-d">C is d</a></td><td>none; different output under <code>disable_<wbr>jit</code>'
+        in shown
+    )
     assert "A &lt; b</a></td><td><code>debug_<wbr>nans</code></td><td><code>Value<wbr>Error</code>" in shown
     assert [finding.verdict for finding in findings] == ["one flag", "other result"]
 
