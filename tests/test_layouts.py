@@ -149,6 +149,8 @@ def test_a_site_is_built_from_the_configuration_that_mkdocs_is_given(
     assert "the page deep/one.markdown" in html and "live-masthead" not in (built / "random.html").read_text()
     assert "](../deep/one.md)" in (built / "linked/three.md").read_text()
     assert "(https://example.org/base/deep/er/two.md)" in (built / "llms.txt").read_text()
+    assert "text/markdown" in html
+    assert "text/markdown" not in (built / "deep/index.html").read_text()  # which is in no navigation
     assert not (built / "old").exists() and not (built / "draft-y.html").exists()
 
     before = {name: (built / name).read_bytes() for name in [*forms, "llms.txt", "llms-full.txt"]}

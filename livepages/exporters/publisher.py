@@ -99,8 +99,7 @@ class Publication:
             page.path: (page, replace(run, files=tuple(name for name in run.files if name not in hidden)))
             for page, run in ran
         }
-        listed = (path for part in course.parts for path in part.pages)
-        self._places = {path: course.place(path) for path in (*listed, *course.pages) if path in self._ran}
+        self._places = {path: course.place(path) for part in course.parts for path in part.pages if path in self._ran}
         self._everywhere = course.text, "\n".join(map(str, self._places))  # where a link to any page leads
 
     @property

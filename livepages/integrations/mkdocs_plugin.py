@@ -289,8 +289,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def on_post_page(self, output: str, *, page: MkDocsPage, config: MkDocsConfig) -> str:
         """Link the page's Markdown; mark a served page as one that may request kernels."""
         build, path = self._current(), self._path(page)
-        published = build.engine.project.fences == "all" and path in build.pages
-        links = head_links(build.guide.course.place(path)) if published else ""
+        course = build.guide.course
+        listed = path in build.pages and any(path in part.pages for part in course.parts)  # the others have no Markdown
+        links = head_links(course.place(path)) if listed and build.engine.project.fences == "all" else ""
         return output.replace("</head>", f"{links}{SERVED if self._serving else ''}</head>", 1)
 
     def on_build_error(self, *, error: Exception) -> None:

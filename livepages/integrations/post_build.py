@@ -59,13 +59,14 @@ def finish_zensical(build: Build, site: Path) -> None:
     """
     course = build.guide.course
     asked: dict[str, Question] = {}
-    for place in map(course.place, build.pages):
+    listed = {path for part in course.parts for path in part.pages}  # the others have no Markdown
+    for path, place in ((path, course.place(path)) for path in build.pages):
         file = site / place.html
         try:
             before = file.read_text(encoding="utf-8")
         except OSError as error:
             raise ProjectError(f"{file}: {error.strerror}; the page was not built") from None
-        linked = before.replace("</head>", f"{head_links(place)}</head>", 1)
+        linked = before.replace("</head>", f"{head_links(place) if path in listed else ''}</head>", 1)
         text, questions = take_questions(add_assets(restore_downloads(linked, place), place.folder))
         if questions:
             data = linked_data(questions, course.url and f"{course.url.rstrip('/')}/{place.url}")
