@@ -194,16 +194,15 @@ def test_indenting_changes_no_string(code: str) -> None:
 def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> None:
     book.site.write(
         "snippets/helper.py",
-        '# --8<-- [start:a]\nr"""Doc\'s \\d."""\nfrom pathlib import Path\n# --8<-- [end:a]\n\n\ndef read():\n    return (Path(__file__).parent / "data/d.txt").read_text()\n',
+        '# --8<-- [start:a]\nr"""Doc\'s \\d."""\nfrom pathlib import Path\n# --8<-- [end:a]\n\n\ndef read():\n    return (Path(__file__).parent / "data/d.txt").read_text()\n\n\ndef marks():\n    return Path(__file__).read_text().count("# --8<-- [")\n',
     )
     book.site.write("snippets/data/d.txt", "it's '''data''' \"\"\"\\")
     forms = book.blocks(
-        "python\nimport inspect\nimport helper\nprint(helper.read(), helper.__doc__)\nprint(inspect.getsource(helper.read)[:10])"
+        "python\nimport inspect\nimport helper\nprint(helper.read(), helper.__doc__, helper.marks())\nprint(inspect.getsource(helper.read)[:10])"
     )
     for name in ("live-page.py", "live-page.ipynb"):
         status, out, err = reader.run(name, forms[name], absent=["livepages"])
-        assert (status, out) == (0, "it's '''data''' \"\"\"\\ Doc's \\d.\ndef read()\n"), err
-    assert "--8<--" not in forms["live-page.py"]
+        assert (status, out) == (0, "it's '''data''' \"\"\"\\ Doc's \\d. 3\ndef read()\n"), err
 
 
 def test_what_git_ignores_is_not_published(book: Book) -> None:

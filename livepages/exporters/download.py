@@ -3,7 +3,6 @@
 import ast
 import inspect
 import io
-import re
 import sys
 import tokenize
 from collections.abc import Iterator
@@ -176,11 +175,9 @@ def _files(page: Page, run: Run, project: Project) -> dict[str, str]:
         file = project.root / name
         if file.is_relative_to(project.snippets) and file.is_file():
             try:
-                text = file.read_text(encoding="utf-8")
+                found[file.relative_to(project.snippets).as_posix()] = file.read_text(encoding="utf-8")
             except UnicodeDecodeError:
                 raise PageError(page.name, 1, f"{project.name(file)} is not text; a download cannot carry it") from None
-            relative = file.relative_to(project.snippets).as_posix()
-            found[relative] = re.sub(r"(?m)(^.*--8<--.*\n)+\n*", "", text) if name.endswith(".py") else text
     return found
 
 
