@@ -107,6 +107,17 @@ def test_the_small_print_opens_by_keyboard(visit: Open) -> None:
     expect(small.locator("span").first).to_be_visible()
 
 
+def test_a_block_that_has_not_run_says_so_beside_its_buttons(visit: Open) -> None:
+    """A page that is served before it has run holds this note in the place of a result that will be silent."""
+    page = visit(VMAP, View("light", 390)).page
+    silent = page.locator(".live-silent:has(> .live-acts)").first
+    silent.evaluate("place => place.insertAdjacentHTML('afterbegin', '<p class=live-note>Running …</p>')")
+    boxes = [silent.locator(part).bounding_box() for part in ("> .live-note", "> .live-acts")]
+    note, acts = (box for box in boxes if box)
+    assert acts["x"] + acts["width"] <= note["x"]
+    assert acts["y"] < note["y"] + note["height"] and note["y"] < acts["y"] + acts["height"]  # in one row
+
+
 def test_a_link_to_a_section_scrolls_to_it(visit: Open) -> None:
     page = visit(VMAP).page
     link = page.locator("article h2 .headerlink").last.get_attribute("href") or ""
