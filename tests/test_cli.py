@@ -142,6 +142,18 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
     assert "pyproject.toml" in str(error.value)
 
 
+def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
+    text = "[tool.livepages]\ndocs = 3\nsnipets = 'x'\nsnippets = 'y'\ntimeout = -1\nfences = 'some'\n"
+    (tmp_path / "pyproject.toml").write_text(f"{text}runtime = 'python'\n[tool.livepages.python]\nx = [1]\n")
+    with pytest.raises(ProjectError) as error:
+        find_project(tmp_path)
+    told = str(error.value).splitlines()
+    assert all(line.startswith(f"{tmp_path / 'pyproject.toml'}: [tool.livepages") for line in told)
+    for words in ("docs = 3 ", "'snipets'", "no .*/y", "timeout = -1", "fences = 'some'", r"python\] x = \[1\]"):
+        assert len([line for line in told if re.search(words, line)]) == 1, (words, told)
+    assert len(told) == 6
+
+
 @pytest.mark.parametrize("jobs", ["0", "-1", "many", "1.5"])
 def test_a_number_of_pages_at_a_time_is_one_or_more(capsys: pytest.CaptureFixture[str], page: Path, jobs: str) -> None:
     for arguments in (["run"], ["record", "--host", "cpu"]):

@@ -25,11 +25,12 @@ fences of a site that lists markdown-exec are read as markdown-exec reads them.
 import math
 import os.path
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.machinery import PathFinder
 from pathlib import Path
+from typing import Any
 
 from livepages.source.imports import any_imports
 from livepages.source.mkdocs_yml import ConfigurationError, named, read_configuration
@@ -191,6 +192,39 @@ def _are_there(modules: Iterable[object]) -> bool:
     return all(name.isidentifier() and PathFinder.find_spec(name) for name in names)
 
 
+def _faults(root: Path, table: Mapping[str, object], runtime: Runtime) -> Iterator[str]:
+    """Yield what is wrong with each setting of the table."""
+    kinds = {**_KINDS, runtime.name: ("a table", dict)}
+    for name, value in table.items():
+        if name not in kinds and name in runtimes():
+            yield f'[tool.livepages.{name}] is read where runtime = "{name}"; it is "{runtime.name}"'
+        elif name not in kinds:
+            yield f"[tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {', '.join(kinds)}"
+        elif not _is_right(name, value, kinds[name][1]):
+            yield f"[tool.livepages] {name} = {value!r} is not {kinds[name][0]}"
+    for name in ("docs", "mkdocs", "snippets", "inventories"):
+        value = table.get(name, _PATHS[name] if name == "docs" else None)
+        path = root / str(value)
+        if isinstance(value, str) and not (path.is_file() if name == "mkdocs" else path.is_dir()):
+            meant = closest(path.name, (other.name for other in root.iterdir()))
+            yield f"[tool.livepages] {name}: there is no {path}{meant}"
+    options = table.get(runtime.name, {})
+    for name, value in options.items() if isinstance(options, dict) else ():
+        if not isinstance(value, bool | int | float | str):
+            yield f"[tool.livepages.{runtime.name}] {name} = {value!r} is not true, false, a number or text"
+
+
+def _is_right(name: str, value: Any, kind: Any) -> bool:
+    right: bool = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+    if right and name == "timeout":
+        right = 0 < value < math.inf
+    elif right and name == "preload":
+        right = _are_there(value)
+    elif right and name == "fences":
+        right = value in ("all", "exec")
+    return right
+
+
 def _project(root: Path, table: object, file: Path) -> Project:
     if not isinstance(table, dict):
         raise ProjectError(f"{file}: tool.livepages = {table!r} is not a table; write [tool.livepages]")
@@ -198,39 +232,11 @@ def _project(root: Path, table: object, file: Path) -> Project:
         runtime = find_runtime(str(table["runtime"])) if "runtime" in table else _imported_runtime(root, table)
     except ValueError as error:
         raise ProjectError(f"{file}: [tool.livepages] runtime: {error}") from None
-    kinds = {**_KINDS, runtime.name: ("a table", dict)}
-    for name, value in table.items():
-        if name not in kinds and name in runtimes():
-            raise ProjectError(
-                f'{file}: [tool.livepages.{name}] is read where runtime = "{name}"; it is "{runtime.name}"'
-            )
-        if name not in kinds:
-            known = ", ".join(kinds)
-            raise ProjectError(
-                f"{file}: [tool.livepages] has no setting {name!r}{closest(name, kinds)}; it has {known}"
-            )
-        wanted, kind = kinds[name]
-        right = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
-        if (
-            not right
-            or (name == "timeout" and not 0 < value < math.inf)
-            or (name == "preload" and not _are_there(value))
-            or (name == "fences" and value not in ("all", "exec"))
-        ):
-            raise ProjectError(f"{file}: [tool.livepages] {name} = {value!r} is not {wanted}")
+    if faults := list(_faults(root, table, runtime)):
+        raise ProjectError("\n".join(f"{file}: {fault}" for fault in faults))
     paths = {name: root / str(table.get(name, usual)) for name, usual in _PATHS.items()}
-    for name in ("docs", "mkdocs", "snippets", "inventories"):
-        there = paths[name].is_file() if name == "mkdocs" else paths[name].is_dir()
-        if not there and (name in table or name == "docs"):
-            meant = closest(paths[name].name, (path.name for path in root.iterdir()))
-            raise ProjectError(f"{file}: [tool.livepages] {name}: there is no {paths[name]}{meant}")
     rest = {name: value for name, value in table.items() if name in ("reference", "timeout", "guide")}
     rest["preload"] = tuple(table.get("preload", ()))
-    options = table.get(runtime.name, {})
-    for name, value in options.items():
-        if not isinstance(value, bool | int | float | str):
-            where = f"[tool.livepages.{runtime.name}] {name}"
-            raise ProjectError(f"{file}: {where} = {value!r} is not true, false, a number or text")
     cache = root / ".cache" / "livepages"
     configuration: Mapping[str, object] = {}
     if table.get("fences") != "all" and paths["mkdocs"].exists():
@@ -246,5 +252,5 @@ def _project(root: Path, table: object, file: Path) -> Project:
         values=table.get("values", fences == "all"),
         configuration=configuration if fences == "exec" else {},
         runtime=runtime,
-        options=options,
+        options=table.get(runtime.name, {}),
     )
