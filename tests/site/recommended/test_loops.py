@@ -20,7 +20,7 @@ NUMBERS = st.integers(-18, 18).map(lambda n: n / 2) | st.sampled_from([np.inf, -
 
 
 def made(anchor: str, *wanted: str) -> Any:
-    """What an answer defines under these names: one of them, or a tuple of all."""
+    """Return what an answer defines under these names: one of them, or a tuple of all."""
     found = program(f"{PAGE}#{anchor}", *wanted)
     return found[wanted[0]] if len(wanted) == 1 else tuple(found[name] for name in wanted)
 
