@@ -110,11 +110,19 @@ def _program(name: str, wanted: tuple[str, ...], given_names: dict[str, Any]) ->
     return names
 
 
+def _is_rule(node: ast.expr) -> bool:
+    """Return whether this gives a function its derivative, as `@f.defjvp` or `f.defvjp` does."""
+    return isinstance(node, ast.Attribute) and node.attr in ("defjvp", "defvjp") and isinstance(node.value, ast.Name)
+
+
 def _binds(statement: ast.stmt) -> list[tuple[str, bool]]:
     """The names that a statement defines, and whether anew; `table["a"] = 1` only adds to what there is."""
     match statement:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            return [(name, True)]
+            rules = [of.value.id for of in statement.decorator_list if _is_rule(of)]  # type: ignore[attr-defined]
+            return [(name, True), *((of, False) for of in rules)]
+        case ast.Expr(value=ast.Call(func=of)) if _is_rule(of):
+            return [(of.value.id, False)]  # type: ignore[attr-defined]
         case ast.Import(names=found) | ast.ImportFrom(names=found):
             return [((alias.asname or alias.name).partition(".")[0], True) for alias in found]
         case ast.Assign(targets=targets):
