@@ -186,6 +186,14 @@ def test_all_faults_of_a_page_are_told_at_once_in_order() -> None:
     assert str(error.value) == str(error.value.faults[0])
 
 
+@pytest.mark.parametrize("heading", ["The loss", "Loss { #the-loss }"])
+def test_an_anchor_of_a_heading_is_refused_for_a_block(heading: str) -> None:
+    text = f'# T\n\n## {heading}\n\n```python id="the-loss"\nx = 1\n```\n'
+    with pytest.raises(PageError, match=":5: option id: 'the-loss' is that of the heading '(The loss|Loss)'"):
+        page(text)
+    page(text.replace('id="the-loss"', 'id="loss"'))
+
+
 @pytest.mark.parametrize("language", ["pyhton", "pythn", "Pytohn", "pythonn"])
 def test_a_language_that_is_nearly_python_is_pointed_at(language: str) -> None:
     with pytest.raises(PageError, match=rf":3: a {language.lower()} fence is not run; did you mean ```python"):

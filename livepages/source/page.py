@@ -308,7 +308,12 @@ def _page(
     except LineError as error:
         faults.append(error)
     _raise_faults(name, faults)
-    return Page(path, name, text, lines, blocks, values, settings, meta)
+    page = Page(path, name, text, lines, blocks, values, settings, meta)
+    titles = {section.anchor: section.title for section in page.sections}
+    ids = [(block.options.id, block.line) for block in blocks]
+    told = "option id: {!r} is that of the heading {!r}".format
+    _raise_faults(name, [LineError(line, told(anchor, titles[anchor])) for anchor, line in ids if anchor in titles])
+    return page
 
 
 def _raise_faults(name: str, faults: list[LineError]) -> None:
