@@ -612,9 +612,9 @@ def test_bytes_that_are_no_text_are_shown_escaped(site: Site) -> None:
 
 
 def test_control_characters_are_shown_escaped(site: Site) -> None:
-    page, run = site.run("print('\\x1b[31mred\\0')", 'raises="ValueError"\nraise ValueError("\\x1b[31mred")')
+    page, run = site.run("print('\\x1b[31mred\\0\\u202e')", 'raises="ValueError"\nraise ValueError("\\x1b[31mred")')
     assert not run.failures
-    assert run.outcomes[0].stdout == "\\x1b[31mred\\x00\n"
+    assert run.outcomes[0].stdout == "\\x1b[31mred\\x00\\u202e\n"
     assert run.outcomes[1].raised and run.outcomes[1].raised.message == "\\x1b[31mred"
 
 

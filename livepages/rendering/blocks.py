@@ -15,7 +15,7 @@ from livepages.rendering.explorables import explorable
 from livepages.rendering.mime import PRE, folded, render
 from livepages.rendering.values import value_html, values_left, with_values
 from livepages.source import Block, Page
-from livepages.worker import Runtime
+from livepages.worker import Runtime, escaped
 
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
@@ -313,21 +313,17 @@ def _pending(block: Block, recorded: RecordedOutcome | None) -> str:
 
 
 def _failure(failure: Failure) -> str:
-    detail = f"<pre><code>{html.escape(_visible(failure.detail))}</code></pre>" if failure.detail else ""
+    detail = f"<pre><code>{html.escape(escaped(failure.detail))}</code></pre>" if failure.detail else ""
     where = f"{failure.page}:{failure.line}"
     return (
         f'<div class="admonition failure live-failure"><p class="admonition-title">{html.escape(where)}</p>'
-        f"<p>{html.escape(_visible(failure.message))}</p>{detail}</div>"
+        f"<p>{html.escape(escaped(failure.message))}</p>{detail}</div>"
     )
 
 
 def failures_shown(failures: list[Failure]) -> str:
     """Failures as HTML, for a page that cannot be shown otherwise."""
     return f'<div class="live-result">{"".join(map(_failure, failures))}</div>'
-
-
-def _visible(text: str) -> str:
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda match: repr(match[0])[1:-1], text)
 
 
 def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:

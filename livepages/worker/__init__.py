@@ -44,7 +44,7 @@ from livepages.worker.runtime import (
     is_device,
     runtimes,
 )
-from livepages.worker.text import stripped
+from livepages.worker.text import escaped, stripped
 from livepages.worker.timer import LoadAdjustedTimer
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "content",
     "decode",
     "encode",
+    "escaped",
     "find_runtime",
     "from_json",
     "installed",

@@ -9,8 +9,9 @@ def overwritten(text: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text in which control characters, which no page can show, are written as in a string."""
-    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", lambda found: f"\\x{ord(found[0]):02x}", text)
+    """Return text in which control characters, also of the direction of text, are written as in a string."""
+    hidden = r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]"
+    return re.sub(hidden, lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def mask_addresses(text: str) -> str:
