@@ -20,6 +20,7 @@ ATTACKED: dict[str, str] = {}  # recommendation -> the test that attacks it
 sys.path.insert(0, str(PROJECT.root / "snippets"))
 many = pytest.param(MANY, marks=pytest.mark.slow)
 examples = pytest.mark.parametrize("count", [FEW, many])
+RULES = "defvjp", "defjvp", "defjvps"  # methods that give a function its rule
 Attack = Callable[[Callable[..., None]], Callable[[int], None]]
 
 
@@ -116,7 +117,7 @@ def _is_rule(node: ast.expr) -> bool:
 
 
 def _binds(statement: ast.stmt) -> list[tuple[str, bool]]:
-    """The names that a statement defines, and whether anew; `table["a"] = 1` only adds to what there is."""
+    """The names that a statement defines, and whether anew; `table["a"] = 1` and `f.defvjp(...)` only add to them."""
     match statement:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             rules = [of.value.id for of in statement.decorator_list if _is_rule(of)]  # type: ignore[attr-defined]
@@ -128,5 +129,7 @@ def _binds(statement: ast.stmt) -> list[tuple[str, bool]]:
         case ast.Assign(targets=targets):
             stored = [node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
             return [(node.id, isinstance(node.ctx, ast.Store)) for node in stored]
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attr))) if attr in RULES:
+            return [(name, False)]
         case _:
             return []
