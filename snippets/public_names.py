@@ -344,26 +344,32 @@ def sentence(value: object) -> str:
 # --- installing, and the command line ---------------------------------------------------------------------------------
 
 
-def ask(release: str, environments: Path, pythons: list[str]) -> dict[str, list[str]]:
-    """Install a release, unless it is, and return its dump."""
+def install(release: str, environments: Path, pythons: list[str]) -> str:
+    """Install a release into a folder of its own, unless it is there, and return the Python that it is for."""
     place = environments / release
     beside = [*BESIDE, *(OLD_BESIDE if number(release) < FIRST_WITH_NUMPY_2 else ())]
     marker = place / "python"  # which was installed for
     for python in pythons:
         if marker.exists():
             break
-        install = ["uv", "pip", "install", "-q", "--target", str(place), "--python", python]
+        command = ["uv", "pip", "install", "-q", "--target", str(place), "--python", python]
         jaxlib = OTHER_JAXLIB.get(release)
         wanted = [f"jax=={release}", f"jaxlib=={jaxlib}"] if jaxlib else [f"jax[cpu]=={release}"]
-        done = subprocess.run([*install, *wanted, *beside], capture_output=True, text=True, check=False, timeout=LIMIT)
+        done = subprocess.run([*command, *wanted, *beside], capture_output=True, text=True, check=False, timeout=LIMIT)
         if done.returncode == 0:
             marker.write_text(python, encoding="utf-8")
     if not marker.exists():
         raise RuntimeError(f"jax {release} cannot be installed for {' or '.join(pythons)}:\n{done.stderr}")
+    return marker.read_text(encoding="utf-8").strip()
+
+
+def ask(release: str, environments: Path, pythons: list[str]) -> dict[str, list[str]]:
+    """Install a release, unless it is, and return its dump."""
+    python = install(release, environments, pythons)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON"))}
     asked = subprocess.run(
-        [marker.read_text(encoding="utf-8"), "-W", "ignore", __file__, "--dump", "jax", "--release", release],
-        env={**kept, "PYTHONPATH": str(place), "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        [python, "-W", "ignore", __file__, "--dump", "jax", "--release", release],
+        env={**kept, "PYTHONPATH": str(environments / release), "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         check=True,

@@ -62,7 +62,6 @@ MOVES: dict[str, str] = {
     "jax.random.KeyArray": "jax.Array",
     "jax.random.PRNGKeyArray": "jax.Array",
     "jax.numpy.row_stack": "jax.numpy.vstack",
-    "jax.numpy.in1d": "jax.numpy.isin",
     "jax.numpy.trapz": "jax.numpy.trapezoid",
     "jax.numpy.product": "jax.numpy.prod",
     "jax.numpy.cumproduct": "jax.numpy.cumprod",
@@ -136,12 +135,14 @@ MODULES = (  # that are gone, with all that is in them
 )  # fmt: skip
 FUNCTION = ast.FunctionDef, ast.AsyncFunctionDef
 COMPREHENSION = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
+FLAT = {"jax.numpy.in1d": "jax.numpy.isin"}  # whose result was flat, and now has the shape of the first argument
+KEYS = "jax.random.KeyArray", "jax.random.PRNGKeyArray"  # not every array was one
 UPDATES = {"update": "set", "add": "add", "mul": "multiply", "min": "min", "max": "max"}  # jax.ops.index_… and .at[…]
 METHODS = {  # of arrays, whatever the array is called
     "block_host_until_ready": "block_until_ready()",
     "to_py": "np.asarray(x)",
     "device_buffer": "x.addressable_data(0)",
-    "device_buffers": "x.addressable_shards",
+    "device_buffers": "[shard.data for shard in x.addressable_shards]",
 }
 PARTIAL = ("functools.partial", "jax.partial", "jax.util.partial")
 # What `import jax` does not import.
@@ -209,6 +210,7 @@ class _File:
         self.lasting = self._lasting()
         self.gone: set[ast.AST] = set()  # names that are no longer in the text
         self.kept = self._kept_functions()
+        self.tested = self._tested()
 
     # --- names ---
 
@@ -338,13 +340,28 @@ class _File:
             root = root.value
         if root is node or root in self.gone or (isinstance(root, ast.Name) and moved(self.meaning(root))):
             return  # its import is what changes
-        new = moved(name)
-        if name in FUNCTIONS and FUNCTIONS[name].name != name:
-            new = "" if name in self.kept else FUNCTIONS[name].name
+        new = self.new_name(name)
         if new and isinstance(node, ast.Attribute):
             self.replace(node, name, self.spelled(new))
         elif not new and _about(name):
             self.leave(node, name)
+
+    def new_name(self, name: str) -> str:
+        """What is written for a name in this file; empty if nothing is known, or if it cannot be rewritten here."""
+        if name in self.tested or name in self.kept and FUNCTIONS[name].name != name:
+            return ""
+        return FUNCTIONS[name].name if name in FUNCTIONS and FUNCTIONS[name].name != name else moved(name)
+
+    def _tested(self) -> set[str]:
+        """The types of keys that this file asks objects for: every array is of the type that replaces them."""
+        types = [
+            node.args[1:]
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("isinstance", "issubclass")
+        ]
+        return {self.full(node) for given in types for each in given for node in ast.walk(each)} & {*KEYS}
 
     def _method(self, node: ast.Attribute) -> None:
         if node.attr in METHODS and any(full.startswith("jax") for full in self.bound.get(self.tree, {}).values()):
@@ -374,9 +391,7 @@ class _File:
         changes: list[tuple[str, str]] = []
         for alias in node.names:
             name = f"{node.module}.{alias.name}"
-            new = moved(name)
-            if name in FUNCTIONS and FUNCTIONS[name].name != name:
-                new = "" if name in self.kept else FUNCTIONS[name].name
+            new = self.new_name(name)
             as_name = alias.asname or alias.name
             if self._left_over(as_name, name):
                 changes.append((name, "its import is not needed any more"))
@@ -419,6 +434,10 @@ class _File:
             name, arguments = self.full(arguments[0]), arguments[1:]
         if self.guarded(node):
             return
+        if name in FLAT and isinstance(node.func, ast.Attribute):
+            end = self.span(node)[1]
+            self.replace(node.func, name, self.spelled(FLAT[name]), f"{FLAT[name]}(…).ravel()")
+            self.edits.append(Edit(end, end, ".ravel()"))
         if name.startswith("jax.ops.index_"):
             self._index_update(node, name)
         if name in ("jax.experimental.enable_x64", "jax.experimental.disable_x64"):

@@ -47,6 +47,11 @@ CASES = {
         "jnp.prod(x).at[0].add(jax.tree.leaves(y))",
     ),
     "a sign": ("x == jnp.NINF", "x == (-jnp.inf)"),
+    "a flat result": (
+        "jnp.in1d(x, jnp.in1d(y, z))[0]",
+        "jnp.isin(x, jnp.isin(y, z).ravel()).ravel()[0]",
+    ),
+    "a type": ("def f(key: jax.random.KeyArray): 1", "def f(key: jax.Array): 1"),
     "a keyword": ("jnp.clip(x, a_min=0, a_max=a_max)", "jnp.clip(x, min=0, max=a_max)"),
     "positions": (
         "from jax.experimental.shard_map import shard_map\nshard_map(f, m, P(), out_specs=P(), check_rep=False)",
@@ -111,6 +116,9 @@ def test_what_only_looks_old_is_left_alone(case: str) -> None:
         ("from jax.experimental.maps import thread_resources\nthread_resources.env", "gone"),
         ("jax.ops.index_update(*x)", "gone since 0.3.2"),
         ("if True: from jax import tree_map", "write jax.tree.map"),
+        ("from jax.numpy import in1d\nin1d(x, y)", "gone since 0.4.24"),
+        ("isinstance(x, (int, jax.random.KeyArray))", "gone since 0.4.24"),
+        ("from jax.random import KeyArray\nisinstance(x, KeyArray)", "gone since 0.4.24"),
         ("y = x.device_buffer", "write x.addressable_data(0)"),
     ],
 )

@@ -21,7 +21,7 @@ IDIOMS = {
 # What the new form calls, as it must appear in it; the form with any array; and what the old one returned.
 NEW: dict[str, tuple[str, Callable[[Any], Any], Callable[[Array], Any]]] = {
     "jax.numpy.row_stack": ("vstack", lambda x: jnp.vstack([x, x]), lambda x: np.vstack([x, x])),
-    "jax.numpy.in1d": ("isin", lambda x: jnp.isin(x, x[:1]), lambda x: np.isin(x, x[:1]).reshape(x.shape)),
+    "jax.numpy.in1d": (".ravel()", lambda x: jnp.isin(x, x[:1]).ravel(), lambda x: np.isin(x, x[:1]).ravel()),
     "jax.numpy.trapz": ("trapezoid", jnp.trapezoid, lambda x: ((x[..., 1:] + x[..., :-1]) / 2).sum(-1)),
     "jax.numpy.product": ("prod", jnp.prod, np.prod),
     "jax.numpy.alltrue": ("all", jnp.all, np.all),

@@ -1,0 +1,73 @@
+"""New forms of old idioms, against what the old ones returned on the last release that had them.
+
+old_forms.py has asked these releases, and old_forms.json is what they said. Where a form was gone before the oldest
+release that can be installed, its definition in NumPy is the reference.
+"""
+
+import pytest
+
+from tests.site.recommended import old_forms
+from tests.site.recommended.attack import ATTACKED
+from tests.site.recommended.old_forms import FORMS, SAME, digest, idioms, off, recorded, run
+
+RECORD = recorded()
+BY_DEFINITION = [name for name, form in FORMS.items() if form.meant]
+counts = pytest.mark.parametrize("count", [3, pytest.param(60, marks=pytest.mark.slow)])  # each compiles anew
+RUN = [name for name, kept in RECORD.items() if kept.get("returned")]
+ATTACKED.update({f"then and now: {name}": "test_the_record_is_of_the_code_of_today" for name in (*SAME, *RECORD)})
+ATTACKED.update({f"then and now: {name}": "test_a_form_returns_what_is_meant" for name in BY_DEFINITION})
+
+
+@pytest.mark.parametrize("name", [*SAME, *(name for name in FORMS if name not in BY_DEFINITION)])
+def test_the_record_is_of_the_code_of_today(name: str) -> None:
+    kept = RECORD[name]
+    assert kept["code"] == digest(name), "run old_forms.py again"
+    if name in SAME:
+        assert kept["same"]
+    else:
+        assert kept["inputs"] in (1, old_forms.COUNT) and kept["raised"] < 3 / 4 * kept["inputs"]
+
+
+@pytest.mark.parametrize("name", [name for name, kept in RECORD.items() if kept.get("differ")])
+def test_a_form_that_returns_something_else_has_a_note_that_says_so(name: str) -> None:
+    said = FORMS[name].said
+    assert said and said in idioms()[name]["note"], RECORD[name]["differ"]
+
+
+@counts
+@pytest.mark.parametrize("name", RUN)
+def test_todays_jax_returns_what_the_old_form_did(name: str, count: int) -> None:
+    kept = RECORD[name]
+    expected = kept["returned"][:count]
+    for n, (found, one) in enumerate(zip(run(name, "new", len(expected)), expected, strict=True)):
+        if one and n not in kept["differ"]:
+            assert not (how := off(found, one)), (n, how, old_forms.inputs(name, n + 1)[-1])
+
+
+@counts
+@pytest.mark.parametrize("name", BY_DEFINITION)
+def test_a_form_returns_what_is_meant(name: str, count: int) -> None:
+    pairs = zip(run(name, "new", count), old_forms.meant(name, count), strict=True)
+    for n, (found, expected) in enumerate(pairs):
+        assert expected[0][0] != "raises", expected
+        assert not (how := old_forms.differs(found, expected, by_definition=True)), (n, how)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("jax.numpy.in1d", ".ravel()", ""),
+        ("jax.nn.normalize", "jax.nn.standardize(", "jax.nn.softmax("),
+        ("jnp.cross(a[2], b[2])", "...", "0"),
+        ("jax.scipy.special.sph_harm", "polar, azimuth)", "azimuth, polar)"),
+    ],
+)
+def test_another_result_would_be_found(name: str, right: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    idiom = idioms()[name]
+    assert right in idiom["new"]
+    changed = {**idioms(), name: {**idiom, "new": idiom["new"].replace(right, wrong)}}
+    monkeypatch.setattr(old_forms, "idioms", lambda: changed)
+    with pytest.raises(AssertionError):
+        test_the_record_is_of_the_code_of_today(name)
+    with pytest.raises(AssertionError):
+        test_todays_jax_returns_what_the_old_form_did(name, old_forms.KEPT)
