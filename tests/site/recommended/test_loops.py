@@ -78,7 +78,7 @@ def test_a_root_is_right_unless_the_limit_is_reached(digits: int, power: int) ->
 def loops(xs: jax.Array) -> tuple[Any, ...]:
     """The loops of the answer about which one to take."""
     return (
-        *jax.lax.scan(lambda total, x: (total + x, total), 0.0, xs),
+        *jax.lax.scan(lambda total, x: (total + x, total), jnp.float32(0.0), xs),
         jax.lax.fori_loop(0, 5, lambda i, total: total + xs[i], 0.0),
         jax.lax.map(lambda x: x**2, xs),
     )
@@ -114,7 +114,8 @@ def test_a_state_of_the_right_type_is_the_sum(xs: Array) -> None:
     step = made("carry-types", "step")
     with np.errstate(invalid="ignore"):
         expected = xs.astype(np.float64).sum()
-    for start in (jnp.zeros((), xs.dtype), 0):
+    starts: list[Any] = [jnp.zeros((), xs.dtype), 0]
+    for start in starts:
         found = jax.lax.scan(step, start, xs)[0]
         assert_same(found, expected)
         assert found.dtype == xs.dtype
@@ -181,7 +182,7 @@ def test_conditions_are_combined_element_by_element(x: Array, call: Transformati
 @attack(f"{PAGE}#index-list", i=st.integers(-3, 4), x=st.integers(-8, 8))
 def test_a_traced_index_picks_what_python_does_inside_both_lists(i: int, x: int) -> None:
     row, value = made("index-list", "pick")(i, x / 2)
-    functions = [math.sin, math.cos, lambda x: x**2]
+    functions: list[Any] = [math.sin, math.cos, lambda x: x**2]
     if -2 <= i < 2:
         assert_same(row, [[1, 2], [10, 20]][i])
     else:

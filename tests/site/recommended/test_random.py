@@ -140,7 +140,7 @@ def test_a_probability_of_16_bits_would_be_found() -> None:
 
 @attack(f"{PAGE}#find-reuse", key=keys(), uses=st.lists(st.sampled_from(["draw", "split", "choose"]), max_size=3))
 def test_the_check_finds_each_second_use(key: jax.Array, uses: list[str]) -> None:
-    calls = {
+    calls: dict[str, Any] = {
         "draw": jax.random.normal,
         "split": jax.random.split,
         "choose": lambda key: jax.random.permutation(key, 3),
