@@ -1,6 +1,7 @@
 """An attack: a program as a page shows it, on inputs made up by Hypothesis, against an independent reference."""
 
 import ast
+import symtable
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -104,11 +105,22 @@ def _program(name: str, wanted: tuple[str, ...], given_names: dict[str, Any]) ->
         for statement in [] if bound in given_names else defined.get(bound, []):
             if statement not in needed:
                 needed.add(statement)
-                waiting += [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+                waiting += _uses(statement)
     names = dict(given_names)
     body = [statement for statement in order if statement in needed]
     exec(compile(ast.Module(body, []), name, "exec"), names)
     return names
+
+
+def _uses(statement: ast.stmt) -> list[str]:
+    """The names of the page that a statement uses, not those of its functions' own variables."""
+    found, tables = [], [symtable.symtable(ast.unparse(statement), "page", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        everything = table.get_type() == "module"
+        found += [name.get_name() for name in table.get_symbols() if everything or name.is_global()]
+    return found
 
 
 def _is_rule(node: ast.expr) -> bool:
