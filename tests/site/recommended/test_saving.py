@@ -1,19 +1,28 @@
 """Attacks on the answers about checkpoints: what was written is what comes back."""
 
+import io
+import pickle
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import orbax.checkpoint as legacy
 import pytest
+from flax import serialization
 from hypothesis import strategies as st
 from orbax.checkpoint import v1 as ocp
 
-from tests.site.recommended.attack import ATTACKED, search
+from tests.site.recommended.attack import ATTACKED, PROJECT, attack, program, search, slow_attack
 from tests.site.strategies import arrays, dtypes, shapes
 
+Array = np.ndarray[Any, Any]
 # A write takes a tenth of a second, so each of a few trees holds many arrays.
 TREES = st.lists(arrays(shapes(empty=False), dtypes()), min_size=40, max_size=40)
 ATTACKED["answers/saving.md#checkpoint-manager"] = "test_the_new_interface_reads_what_both_wrote"
@@ -43,3 +52,170 @@ def read_back(leaves: list[np.ndarray[Any, Any]]) -> None:
 @pytest.mark.slow
 def test_the_new_interface_reads_what_both_wrote() -> None:
     search(5, read_back, leaves=TREES)
+
+
+PAGE = "answers/saving.md"
+LEAVES = arrays(shapes(empty=False), dtypes())
+
+
+def block(anchor: str, old: str, new: str) -> str:
+    """The program of an answer, in a folder that is given, with one of its statements replaced."""
+    text = (PROJECT.docs / PAGE).read_text(encoding="utf-8").split(f"{{ #{anchor} }}")[1]
+    code = text.split("```python", 1)[1].split("\n", 1)[1].split("```")[0]
+    assert old in code and "mkdtemp()" in code
+    return code.replace(old, new).replace("mkdtemp()", "folder")
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    """Check that all leaves of two trees are equal, and that they have equal dtypes.
+
+    Raises:
+        AssertionError: they differ.
+    """
+    structures: list[Any] = [jax.tree.structure(found), jax.tree.structure(expected)]
+    assert structures[0] == structures[1]
+    for one, two in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert one.dtype == two.dtype
+        wide = [np.asarray(x.astype(np.float32) if x.dtype == jnp.bfloat16 else x) for x in (one, two)]
+        np.testing.assert_array_equal(wide[0], wide[1])
+
+
+@attack(f"{PAGE}#npz", leaves=st.lists(LEAVES, min_size=5, max_size=5))
+def test_a_file_has_each_leaf_under_its_path(leaves: list[Array]) -> None:
+    a, b, c, d, e = leaves
+    params = {"layers": [{"w": a, "b": b}, {"w": c}], "pair": (d, e), "none": None}
+    code = block("npz", 'params = {"layers": [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}]}\n', "")
+    with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+        names = {"params": params, "folder": folder}
+        exec(code, names)
+    assert_equal(names["loaded"], params)
+
+
+@attack(f"{PAGE}#pickle", leaves=st.lists(LEAVES, min_size=3, max_size=3), seed=st.integers(0, 9))
+def test_pickled_arrays_and_states_come_back(leaves: list[Array], seed: int) -> None:
+    params = {"w": [jnp.asarray(leaf) for leaf in leaves], "low": jnp.asarray(leaves[0], jnp.bfloat16)}
+    found = pickle.loads(pickle.dumps((params, optax.adam(0.1).init(params), jax.random.key(seed))))
+    assert_equal(found[:2], (params, optax.adam(0.1).init(params)))
+    assert found[2] == jax.random.key(seed)
+
+
+@attack(f"{PAGE}#random-keys", seed=st.integers(0, 2**31 - 1), impl=st.sampled_from([None, "threefry2x32", "rbg"]))
+def test_a_key_comes_back_from_its_numbers(seed: int, impl: str | None) -> None:
+    key, file = jax.random.key(seed, impl=impl), io.BytesIO()
+    jnp.save(file, jax.random.key_data(key))
+    file.seek(0)
+    again = jax.random.wrap_key_data(jnp.load(file), impl=impl)
+    assert again == key and jax.random.bits(again) == jax.random.bits(key)
+    assert str(jax.random.key_impl(again)) == str(jax.random.key_impl(key))
+
+
+@attack(f"{PAGE}#bfloat16-files", bits=arrays((4,), "int32").map(lambda x: np.uint16(x * 7919 % 2**16)))
+def test_a_view_of_raw_bytes_has_all_bits(bits: Array) -> None:
+    file, w = io.BytesIO(), jnp.asarray(bits).view(jnp.bfloat16)
+    np.save(file, w)
+    file.seek(0)
+    raw = np.load(file)
+    assert raw.dtype == "V2" and "jnp.asarray(raw.view(jnp.bfloat16))" in (PROJECT.docs / PAGE).read_text("utf-8")
+    assert_equal(jnp.asarray(raw.view(jnp.bfloat16)).view(jnp.uint16), bits)
+    file.seek(0)
+    assert_equal(jnp.load(file).view(jnp.uint16), bits)
+
+
+@cache
+def skeleton() -> tuple[Any, Any]:
+    """Return a model of the answer's kind, and its types."""
+    make: Any = eqx.nn.MLP
+    return make(2, 1, 8, 1, key=jax.random.key(0)), eqx.filter_eval_shape(make, 2, 1, 8, 1, key=jax.random.key(0))
+
+
+@slow_attack(f"{PAGE}#equinox", weight=arrays((8, 2)))
+def test_the_leaves_of_a_model_come_back_in_their_order(weight: Array) -> None:
+    model, like = skeleton()
+    model, file = eqx.tree_at(lambda m: m.layers[0].weight, model, jnp.asarray(weight)), io.BytesIO()
+    eqx.tree_serialise_leaves(file, model)
+    file.seek(0)
+    assert_equal(*(eqx.filter(m, eqx.is_array) for m in (eqx.tree_deserialise_leaves(file, like), model)))
+
+
+@attack(f"{PAGE}#flax-bytes", w=LEAVES, other=LEAVES)
+def test_types_are_compared_after_loading(w: Array, other: Array) -> None:
+    page = (PROJECT.docs / PAGE).read_text(encoding="utf-8")
+    assert "(jax.tree.map(jax.typeof, t) for t in (loaded, expected))" in page
+    loaded = serialization.from_bytes({"w": jnp.zeros(other.shape, other.dtype)}, serialization.to_bytes({"w": w}))
+    assert_equal(loaded, {"w": w})
+    types = [jax.tree.map(jax.typeof, tree) for tree in (loaded, {"w": jnp.asarray(other)})]
+    assert (types[0] == types[1]) == ((w.shape, w.dtype) == (other.shape, other.dtype))
+
+
+@slow_attack(f"{PAGE}#resume", steps=st.integers(0, 3), more=st.integers(0, 2), x=st.integers(-4, 4))
+def test_a_resumed_run_is_the_one_that_never_stopped(steps: int, more: int, x: int) -> None:
+    found = training()
+    start = jnp.array([x / 4, 1.0])
+    state = found["optimizer"].init(start)
+    whole = found["train"](start, state, steps + more)
+    kept = pickle.loads(pickle.dumps(found["train"](start, state, steps)))
+    assert_equal(found["train"](*kept, more), whole)
+
+
+@cache
+def training() -> dict[str, Any]:
+    """Return what the answer trains with."""
+    return program(f"{PAGE}#resume", "train", "optimizer", "grad", w=None, state=None)
+
+
+def in_every_way(leaves: list[Array]) -> None:
+    """Save a tree, and read all, some and the state of an optimizer of it, on the host and on the device.
+
+    Raises:
+        AssertionError: one that is read is not the one that was written.
+    """
+    params = {f"leaf{i}": jnp.asarray(leaf) for i, leaf in enumerate(leaves)}
+    tree = {"params": params, "state": optax.adam(0.1).init(params), "step": jnp.array(7)}
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "tree"
+        ocp.save(folder, jax.tree.map(jnp.zeros_like, tree))
+        response = ocp.save_async(folder, tree, overwrite=True)
+        response.result()
+        assert_equal(ocp.load(folder, jax.tree.map(jnp.zeros_like, tree)), tree)
+        host = ocp.load(folder, jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree))
+        assert_equal(host, tree)
+        assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(host))
+        context = ocp.Context()
+        context.pytree.loading.partial_load = True
+        with context:
+            some = ocp.load(folder, {"params": {"leaf0": jnp.zeros_like(params["leaf0"])}})
+        assert_equal(some, {"params": {"leaf0": params["leaf0"]}})
+
+
+def the_best(losses: list[float]) -> None:
+    """Save a step for each loss, and look which the policies keep.
+
+    Raises:
+        AssertionError: they are not the newest two, or not one of the smallest loss.
+    """
+    policies = ocp.training.preservation_policies
+    best = policies.BestN(n=1, reverse=True, get_metric_fn=lambda m: m["loss"])
+    for policy, newest in ((policies.LatestN(2), True), (best, False)):
+        with TemporaryDirectory() as place, ocp.training.Checkpointer(place, preservation_policy=policy) as saved:
+            for step, loss in enumerate(losses):
+                saved.save(step, {"w": jnp.ones(2)}, metrics={"loss": loss})
+            kept = [checkpoint.step for checkpoint in saved.checkpoints]
+        if newest:
+            assert kept == [*range(len(losses))][-2:]
+        else:
+            assert [losses[step] for step in kept] == [min(losses)]
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_read_in_every_way() -> None:
+    search(3, in_every_way, leaves=st.lists(arrays(shapes(empty=False), dtypes()), min_size=8, max_size=8))
+
+
+@pytest.mark.slow
+def test_the_newest_and_the_best_are_kept() -> None:
+    search(3, the_best, losses=st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=4))
+
+
+for _name in ("save-parameters", "opt-state-lists", "other-devices", "partial", "folder", "async"):
+    ATTACKED[f"{PAGE}#{_name}"] = "test_a_checkpoint_is_read_in_every_way"
+ATTACKED[f"{PAGE}#keep-best"] = "test_the_newest_and_the_best_are_kept"
