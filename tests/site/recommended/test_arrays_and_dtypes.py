@@ -207,6 +207,8 @@ def test_a_scope_adds_up_in_float64(x: Array) -> None:
     found = total(x)
     assert found.dtype == jnp.float32
     assert_same(found, expected, 1e-6, 0)
+    large = np.array([1e8, *x.astype(np.float32), -1e8], np.float32)  # beside which float32 loses the others
+    assert_same(total(large), expected, 1e-6, 0)
     with jax.enable_x64(True):
         wide = jnp.asarray(x.astype(float)) * 3
         assert wide.dtype == jnp.float64
