@@ -234,7 +234,7 @@ def _added(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: function(*args).sum()
 
 
-@attack(f"{FLOW}: one traced boolean or index", plan=st.integers(-4, 7), b=halves, call=transformations())
+@attack(f"{FLOW}: one traced boolean or index", plan=st.integers(-4, 7), b=halves, call=transformations("jit"))
 def test_a_branch_is_chosen(plan: int, b: float, call: Transformation) -> None:
     rates = (1, 1.02, 1.05)
     assert_same(call(named(FLOW, "pay"))(plan, b * 20), b * 20 * rates[min(max(plan, 0), 2)])
@@ -242,7 +242,7 @@ def test_a_branch_is_chosen(plan: int, b: float, call: Transformation) -> None:
     assert_same(call(named(FLOW, "pieces"))(b * 20), b * 20 * (1.05 if b * 20 > 100 else 1.02))
 
 
-@attack(f"{FLOW}: a known number of steps", x=arrays(shapes(1, 1)), call=once)
+@attack(f"{FLOW}: a known number of steps", x=arrays(shapes(1, 1)), call=transformations("jit"))
 def test_a_scan_and_a_known_loop_are_the_sum(x: Array, call: Transformation) -> None:
     with np.errstate(all="ignore"):
         expected = np.cumsum(x)
@@ -264,7 +264,10 @@ def _until(start: Any, steps: Any) -> tuple[Any, Any]:
 
 
 @attack(
-    f"{FLOW}: a traced number of steps, or a condition", start=halves, steps=st.integers(-2, 5), call=transformations()
+    f"{FLOW}: a traced number of steps, or a condition",
+    start=halves,
+    steps=st.integers(-2, 5),
+    call=transformations("jit"),
 )
 def test_a_traced_loop_ends_by_itself(start: float, steps: int, call: Transformation) -> None:
     expected = start
@@ -538,7 +541,7 @@ def test_each_example_has_its_row(x: Array) -> None:
 def test_noting_a_value_does_not_change_the_gradient(w: Array) -> None:
     network = named(STATE, "network")
     weights, x, largest = [w / 9, np.eye(2, dtype=np.float32)], np.ones((3, 2), np.float32), jax.new_ref(jnp.zeros(2))
-    found = jax.jit(jax.grad(network))(weights, x, largest)
+    found = sloped(network)(weights, x, largest)
     hidden = np.tanh(x @ (w / 9).astype(np.float64))
     assert_same(largest[...], [np.abs(hidden).max(), np.abs(np.tanh(hidden)).max()])
     assert_same(found[0], sloped(_silent)(weights, x)[0])
@@ -648,10 +651,15 @@ def test_a_kernel_computes_every_block(size: int) -> None:
     assert_same(named(ESCAPE, "from_pallas")(values, True), special.jn(1, np.asarray(values, np.float64)))
 
 
+@cache
+def served() -> Callable[..., Any]:
+    """The exported program, as another process would load it."""
+    return jax.jit(jax.export.deserialize(named(ESCAPE, "exported").serialize()).call)
+
+
 @slow_attack(f"{ESCAPE}: a server or a colleague without your code", x=arrays(shapes(1, 1, False), odd=False))
 def test_an_exported_program_takes_any_size(x: Array) -> None:
-    loaded = jax.export.deserialize(named(ESCAPE, "exported").serialize())
-    assert_same(loaded.call(x), special.jn(1, x.astype(np.float64)))
+    assert_same(served()(x), special.jn(1, x.astype(np.float64)))
 
 
 # --- A stack ---------------------------------------------------------------------------------------------------------
