@@ -369,7 +369,7 @@ def test_a_stencil_is_its_matrix_and_its_solution_the_inverse(a: Array, b: Array
     assert_same(np.ravel(on_small_grid()["apply"](a, b)), matrix @ b.ravel())
     solved = np.linalg.solve(matrix, b.ravel())
     # A residual of 1e-5 of b, where the smallest eigenvalue is 1.
-    assert_same(np.ravel(on_small_grid()["solve"](a, b)), solved, atol=1e-4 + 1e-4 * np.linalg.norm(b))
+    assert_same(np.ravel(on_small_grid()["solve"](a, b)), solved, atol=1e-4 + 1e-4 * float(np.linalg.norm(b)))
     splu = scipy.sparse.linalg.splu(scipy.sparse.csc_array(matrix))
     assert_same(splu.solve(b.ravel().astype(np.float64)), solved)
     if not contrast:

@@ -34,7 +34,7 @@ def batches(n: int, size: int) -> list[Array]:
 
 def decayed(x: Array) -> Array:
     """One step of Adam, whose first step has the size of the rate, and of decay."""
-    return x - 0.1 * (2 * x / (np.abs(2 * x) + 1e-8) + 0.1 * x)
+    return np.asarray(x - 0.1 * (2 * x / (np.abs(2 * x) + 1e-8) + 0.1 * x))
 
 
 # For a row: its result, for an x of three elements, an m of three columns, and a number in the place of some in its code.

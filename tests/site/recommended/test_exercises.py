@@ -216,9 +216,9 @@ def test_an_ensemble_has_a_mean_and_a_spread(w: Array, far: int, call: Transform
 def test_a_clipped_tree_has_the_norm(x: Array, scale: float, limit: float) -> None:
     x = x * np.float32(scale)
     tree = {"w": x[:3].reshape(3, 1), "b": [x[3], np.zeros(0, np.float32)]}
-    norm = np.linalg.norm(x.astype(np.float64))
+    norm = float(np.linalg.norm(x.astype(np.float64)))
     assume(np.isfinite(norm))
-    expected = x.astype(np.float64) * min(1, limit / max(norm, 1e-30))
+    expected = x.astype(np.float64) * min(1.0, limit / max(norm, 1e-30))
     found = jitted(solution("practice/basics.md#clip_tree"))(tree, limit)
     assert str(jax.tree.structure(found)) == str(jax.tree.structure(tree))
     assert_same(np.append(np.ravel(found["w"]), found["b"][0]), expected, atol=1e-9)
@@ -682,7 +682,7 @@ def test_a_gradient_is_clipped_on_its_way_back(x: Array, g: Array, limit: float,
 
 def centered(x: Array) -> Array:
     """A function of NumPy that needs all of x, and gives float64."""
-    return np.sort(x, axis=None).reshape(x.shape) - x.astype(np.float64).mean()
+    return np.asarray(np.sort(x, axis=None).reshape(x.shape) - x.astype(np.float64).mean())
 
 
 @attack(
