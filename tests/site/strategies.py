@@ -1,7 +1,7 @@
 """Inputs that authors do not think of, for what readers copy: every shape, dtype and value that a program may meet.
 
 Shapes are few, so that JAX compiles little; values are many. `FEW` examples of each attack run by default, `MANY` in the
-slow tests, or as many as the variable EXAMPLES says: `EXAMPLES=2000 pytest tests/site/recommended -m slow`.
+slow tests, or as many as the variable ATTACKS says: `ATTACKS=2000 pytest tests/site/recommended -m slow`.
 """
 
 import os
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 FEW = 5
-MANY = int(os.environ.get("EXAMPLES", "200"))
+MANY = int(os.environ.get("ATTACKS", "200"))
 
 _SHAPES: dict[int, list[tuple[int, ...]]] = {
     0: [()],
