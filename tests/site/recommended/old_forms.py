@@ -3,9 +3,10 @@
 ``python tests/site/recommended/old_forms.py --environments DIR`` installs these releases of JAX into folders of their
 own below DIR, which has to be outside the repository, as snippets/public_names.py does. It runs each old form of
 idioms.toml that takes arrays on made-up inputs there, runs the new form on the same inputs on the installed JAX, and
-writes old_forms.json, unless that has the same code already: how many inputs there were, which of them gave something else, and what the old form returned for
-the first few, which the tests hold the new form against. A form whose old and new names mean one object is recorded as
-the same. Nothing here needs more than Python 3.11 and JAX 0.4.13, because releases as old run it.
+writes old_forms.json. A form whose code is that of the record does not run again. The record says how many inputs there
+were, which of them gave something else, and what the old form returned for the first few; the tests hold the new form
+against these. A form whose old and new names mean one object is recorded as the same. Nothing here needs more than
+Python 3.11 and JAX 0.4.13, because releases as old run it.
 """
 
 import argparse
