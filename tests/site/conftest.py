@@ -1,4 +1,4 @@
-"""A compilation cache for the tests of snippets, which holds what pages have compiled."""
+"""A compilation cache for the tests of this site, which holds what pages have compiled."""
 
 from collections.abc import Iterator
 from pathlib import Path
