@@ -205,6 +205,16 @@ def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> No
         assert (status, out) == (0, "it's '''data''' \"\"\"\\ Doc's \\d. 3\ndef read()\n"), err
 
 
+def test_what_is_hidden_is_written_anew(tmp_path: Path) -> None:
+    """MkDocs empties the folder before a build, but for names that begin with a dot: those are of the last build."""
+    output = OutputFolder(tmp_path / "site", tmp_path / "docs", emptied=True)
+    for text in (b"1", b"2"):
+        output.write(".well-known/skill.md", text)
+        output.write("llms.txt", text)
+    assert (tmp_path / "site/.well-known/skill.md").read_bytes() == b"2"
+    assert (tmp_path / "site/llms.txt").read_bytes() == b"1" and output.left == ["llms.txt"]
+
+
 def test_what_git_ignores_is_not_published(book: Book) -> None:
     git(book.site, "init", "-q")
     book.site.write(".gitignore", "*.key\n")

@@ -79,7 +79,8 @@ class OutputFolder:
         """Write a file of this name, unless the author has one."""
         file = self.folder / name
         copied = file.suffix not in MARKDOWN and (self._docs / name).is_file()
-        if file.exists() and (self._emptied or copied):
+        emptied = self._emptied and not name.startswith(".")  # MkDocs leaves what is hidden of an earlier build
+        if file.exists() and (emptied or copied):
             self.left.append(name)
             return
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ def finish(
     Args:
         build: what the site was built from.
         site: the folder that holds it.
-        say: is told which files are not written because the author has written them.
+        say: is called with the names of files that are not written, because the author has written them.
         keep: returns the value made before from the same page (`livepages.exporters.publish`); all anew if None.
         emptied: whether the folder was empty before the site was built.
 
