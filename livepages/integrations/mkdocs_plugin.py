@@ -228,9 +228,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _not_shown(self, path: Path, message: str) -> str:
         """A page that cannot be converted, as HTML. An exception would bring the server to a standstill."""
         build = self._current()
-        failure = Failure(build.engine.project.name(path), 1, 0, message)
-        build.failures.append(failure)
-        return failures_shown([failure])
+        name = build.engine.project.name(path)
+        known = [failure for failure in build.unread if failure.page == name]  # they say where, and what to do
+        failed = known or [Failure(name, 1, 0, message)]
+        build.fail(failed)
+        return failures_shown(failed)
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """Add the anchors of blocks to those that MkDocs finds in the Markdown, and take out the questions."""
