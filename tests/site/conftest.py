@@ -1,4 +1,4 @@
-"""A compilation cache for the tests of this site, which holds what pages have compiled."""
+"""Eight devices for the tests of this site, as its pages have, and a compilation cache, which holds what pages compiled."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +9,7 @@ from jax.experimental.compilation_cache import compilation_cache
 
 from livepages.source import find_project
 
+jax.config.update("jax_num_cpu_devices", 8)
 jax.config.update("jax_compilation_cache_dir", str(find_project(Path(__file__)).cache / "compiled"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

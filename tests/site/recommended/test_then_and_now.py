@@ -4,6 +4,7 @@ old_forms.py has asked these releases, and old_forms.json is what they said. Whe
 release that can be installed, its definition in NumPy is the reference.
 """
 
+import jax
 import pytest
 
 from tests.site.recommended import old_forms
@@ -16,6 +17,13 @@ counts = pytest.mark.parametrize("count", [3, pytest.param(60, marks=pytest.mark
 RUN = [name for name, kept in RECORD.items() if kept.get("returned")]
 ATTACKED.update({f"then and now: {name}": "test_the_record_is_of_the_code_of_today" for name in (*SAME, *RECORD)})
 ATTACKED.update({f"then and now: {name}": "test_a_form_returns_what_is_meant" for name in BY_DEFINITION})
+
+
+@pytest.fixture(autouse=True)
+def one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the forms find one device, as those did that were asked: some split an array over all that there are."""
+    found = jax.devices()
+    monkeypatch.setattr(jax, "devices", lambda: found[:1])
 
 
 @pytest.mark.parametrize("name", [*SAME, *(name for name in FORMS if name not in BY_DEFINITION)])

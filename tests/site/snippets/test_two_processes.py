@@ -31,7 +31,7 @@ def test_rows_are_split_over_the_devices() -> None:
     rows = two_processes.read_share()
     assert rows.shape == (32, 4)
     assert len(rows.addressable_shards) == jax.device_count()
-    np.testing.assert_array_equal(rows[4:8], two_processes.read_file(1))
+    np.testing.assert_array_equal(np.asarray(rows)[4:8], two_processes.read_file(1))
 
 
 def test_fit_finds_the_weights() -> None:
