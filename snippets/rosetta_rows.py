@@ -1072,11 +1072,13 @@ b = jax.random.normal(b_key)
 bool(a == b)
 
 # %% Integers below ten
-# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones. NumPy refuses a range without integers, such as `5, 5`; JAX returns its lower limit, 5.
 # numpy
 rng = np.random.default_rng(0)
 y = rng.integers(0, 10, 1000)
 y.min(), y.max()
+# proof
+assert error(lambda: rng.integers(5, 5)) == "ValueError" == error(lambda: rng.integers(5, 2))
 # torch
 g = torch.Generator().manual_seed(0)
 y = torch.randint(0, 10, (1000,), generator=g)
@@ -1085,6 +1087,8 @@ y.min(), y.max()
 key = jax.random.key(0)
 y = jax.random.randint(key, 1000, 0, 10)
 y.min(), y.max()
+# proof
+assert jax.random.randint(key, (), 5, 5) == 5 == jax.random.randint(key, (), 5, 2)
 
 # %% A permutation
 # dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.

@@ -5,6 +5,7 @@ import contextlib
 import re
 import warnings
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ import optax
 import pytest
 from hypothesis import strategies as st
 
-from tests.site.recommended.attack import ATTACKED, examples, search
-from tests.site.strategies import arrays, assert_same, dtypes
+from tests.site.recommended.attack import ATTACKED, attack, examples, search
+from tests.site.strategies import TRANSFORMATIONS, Transformation, arrays, assert_same, dtypes, transformations
 
 rosetta = import_module("rosetta")
 READ = rosetta.read_rows(rosetta.ROWS.read_text(encoding="utf-8"))
@@ -144,3 +145,154 @@ def test_a_row_says_for_which_inputs_it_does_not_hold(title: str) -> None:
 
 def test_what_all_functions_do_is_said_by_a_row_that_warns() -> None:
     assert {row.title for row in READ if row.kind == "differs"} >= set(ELSEWHERE.values())
+
+
+BY_TITLE = {row.title: row for row in READ}
+halves = st.integers(-18, 18).map(lambda n: n / 2)
+seeds = st.integers(0, 2**31 - 1)
+
+
+def with_names(title: str, given: dict[str, str], **names: Any) -> Any:
+    """The value of a row's JAX code, in which these texts are replaced.
+
+    Raises:
+        AssertionError: it raises, or no longer has a text.
+    """
+    code = BY_TITLE[title].code["jax"]
+    for text, written in given.items():
+        assert text in code, text
+        code = code.replace(text, written)
+    found, error = result(code, {}, **names)
+    assert not error, error
+    return found
+
+
+@cache
+def of_row(title: str, given: tuple[tuple[str, str], ...], call: Transformation, **names: Any) -> Callable[[Any], Any]:
+    """Return a row's JAX code as a function of x, called in this way, which is compiled once for each shape."""
+    return call(lambda x: with_names(title, dict(given), x=x, **names))
+
+
+@attack("rosetta: Import, and two arrays", numbers=st.permutations([n / 2 for n in range(-6, 7)]))
+def test_the_first_arrays_are_those_of_numpy(numbers: list[float]) -> None:
+    row = BY_TITLE["Import, and two arrays"]
+    changed: dict[int | float, int | float] = dict(zip(range(6), numbers, strict=False))
+    for last in ("x", "m"):
+        found, expected = (result(f"{row.code[library]}\n{last}", changed)[0] for library in ("jax", "numpy"))
+        assert_same(found, expected)
+        assert found.dtype == expected.dtype == np.float32
+
+
+@attack("rosetta: Move to a device", x=arrays(st.sampled_from([(), (0, 2), (3,)]), dtypes()), call=transformations())
+def test_an_array_stays_as_it_is_on_its_device(x: np.ndarray[Any, Any], call: Transformation) -> None:
+    moved = of_row("Move to a device", (), TRANSFORMATIONS["eager"])
+    for found in (moved(jnp.asarray(x)), of_row("Move to a device", (), call)(x)):
+        assert_same(found, x)
+        assert found.dtype == x.dtype and found.devices() == {jax.devices("cpu")[0]}
+    if x.dtype == np.float32:
+        assert_same(jax.vjp(moved, jnp.asarray(x))[1](jnp.asarray(x))[0], x)
+
+
+@attack("rosetta: Draw two different numbers", seed=seeds)
+def test_two_numbers_differ_for_each_seed(seed: int) -> None:
+    given = {"(0)": "(seed)", "bool(a == b)": "bool(a == b), a, b"}
+    equal, *numbers = with_names("Draw two different numbers", given, seed=seed)
+    assert not equal
+    assert_same(with_names("Draw two different numbers", given, seed=seed)[1:], numbers)
+    assert with_names("Draw two different numbers", given, seed=seed + 1)[1] != numbers[0]
+
+
+def test_two_numbers_of_many_seeds_are_independent_and_normal() -> None:
+    given = {"(0)": "(seed)", "bool(a == b)": "a, b"}
+    draws: Any = jax.vmap(lambda seed: with_names("Draw two different numbers", given, seed=seed))
+    a, b = np.asarray(draws(jnp.arange(4000)))
+    moments = [a.mean(), b.mean(), a.std() - 1, b.std() - 1, np.corrcoef(a, b)[0, 1]]
+    assert np.abs(moments).max() < 0.08  # five standard deviations
+
+
+@attack("rosetta: Integers below ten", seed=seeds, low=st.integers(-(2**31), 2**31 - 9), width=st.integers(-2, 9))
+def test_integers_are_all_of_those_in_a_range(seed: int, low: int, width: int) -> None:
+    title, row = "Integers below ten", BY_TITLE["Integers below ten"]
+    low = low if low % 2 else low % 19 - 9  # as often as not a small one
+    given = {"(0)": "(seed)", "0, 10": "low, high", "y.min(), y.max()": "y"}
+    found = np.asarray(with_names(title, given, seed=seed, low=low, high=low + width))
+    if width <= 0:
+        assert "range without integers" in row.why
+        assert (found == low).all()
+        return
+    assert set(found) == set(range(low, low + width)) and found.shape == (1000,)
+    ends, error = result(row.code["jax"].replace("0, 10", "low, high"), {}, low=low, high=low + width)
+    expected, _ = result(row.code["numpy"].replace("0, 10", "low, high"), {}, low=low, high=low + width)
+    assert not error and [int(end) for end in ends] == [int(end) for end in expected]
+
+
+@attack("rosetta: A permutation", seed=seeds, n=st.sampled_from([0, 1, 2, 5]))
+def test_a_permutation_has_each_number_once(seed: int, n: int) -> None:
+    given = {"(0)": "(seed)", "(key, 5)": "(key, n)"}
+    found = with_names("A permutation", given, seed=seed, n=n)
+    expected, _ = result(BY_TITLE["A permutation"].code["numpy"].replace("(5)", "(n)"), {}, n=n)
+    assert_same(found, expected)
+
+
+@attack("rosetta: Second derivative", w=halves, power=st.sampled_from([3, 0, 1, 2, -1, 0.5]), call=transformations())
+def test_a_second_derivative_is_that_of_the_power(w: float, power: float, call: Transformation) -> None:
+    if not (w > 0 or w < 0 and isinstance(power, int) or w == 0 and isinstance(power, int) and power >= 0):
+        return  # there is none
+    given = {"w**3": "w**power", "3.0": "x"}
+    found = of_row("Second derivative", tuple(given.items()), call, power=power)(w)
+    factor = power * (power - 1)
+    assert_same(found, np.float64(factor * w ** (power - 2) if factor else 0), atol=1e-3)
+
+
+@attack(
+    "rosetta: Gradient of a maximum with ties",
+    x=arrays(st.sampled_from([(), (1,), (5,), (2, 3)]), dtypes("float")),
+    call=transformations(),
+)
+def test_tied_elements_share_the_gradient(x: np.ndarray[Any, Any], call: Transformation) -> None:
+    found = of_row("Gradient of a maximum with ties", (("jnp.array([2.0, 2, 1])", "x"),), call)(x)
+    if not np.isnan(x).any():  # of which the maximum is none
+        tied = x == x.max()
+        assert_same(found, tied / tied.sum())
+
+
+def convolved(image: np.ndarray[Any, Any], kernel: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The definition: each window of each image (NCHW) times each kernel (OIHW), summed."""
+    height, width = kernel.shape[2:]
+    rows, columns = image.shape[2] - height + 1, image.shape[3] - width + 1
+    found: np.ndarray[Any, Any] = np.zeros((len(image), len(kernel), rows, columns))
+    for n, o, i, j in np.ndindex(found.shape):
+        found[n, o, i, j] = (image[n, :, i : i + height, j : j + width].astype(float) * kernel[o]).sum()
+    return found
+
+
+layouts = st.sampled_from([((1, 2, 3, 3), (2, 2, 2, 2)), ((2, 1, 3, 4), (3, 1, 1, 3)), ((1, 3, 2, 5), (1, 3, 2, 1))])
+
+
+@attack(
+    "rosetta: A convolution, with PyTorch's layout",
+    "rosetta: A convolution, channels last",
+    pair=layouts.flatmap(lambda pair: st.tuples(arrays(pair[0], odd=False), arrays(pair[1], odd=False))),
+)
+def test_a_convolution_is_the_sum_over_windows(pair: tuple[Any, Any]) -> None:
+    image, kernel = pair
+    made = ("image = jnp.arange(18.0).reshape(1, 2, 3, 3)", "kernel = jnp.arange(16.0).reshape(2, 2, 2, 2)")
+    given = dict.fromkeys(made, "")
+    names = {"image": jnp.asarray(image), "kernel": jnp.asarray(kernel)}
+    expected = convolved(image, kernel)
+    assert_same(with_names("A convolution, with PyTorch's layout", given, **names), expected)
+    assert_same(with_names("A convolution, channels last", given, **names), expected.transpose(0, 2, 3, 1))
+
+
+@attack(
+    "rosetta: Max pooling",
+    image=arrays(st.sampled_from([(1, 4, 4, 1), (2, 5, 3, 2), (1, 1, 2, 1)]), dtypes("float", "int")),
+    call=transformations("eager", "jit"),
+)
+def test_each_pooled_element_is_the_largest_of_its_window(image: np.ndarray[Any, Any], call: Transformation) -> None:
+    given = (("image = jnp.arange(16.0).reshape(1, 4, 4, 1)", "image = x"), ("pooled[0, :, :, 0]", "pooled"))
+    rows, columns = image.shape[1] // 2, image.shape[2] // 2  # what fills no window is left out
+    whole = image[:, : 2 * rows, : 2 * columns]
+    found = of_row("Max pooling", given, call)(jnp.asarray(image))
+    windows = whole.reshape(len(image), rows, 2, columns, 2, image.shape[3])
+    assert_same(found, windows.max((2, 4)))
