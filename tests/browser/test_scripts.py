@@ -1,0 +1,221 @@
+"""The functions of the scripts that need no page: ranking, names of releases, edits that are kept, what a kernel says."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+import livepages
+from tests.browser import reader
+
+RUN = Path(livepages.__file__).with_name("assets") / "run"
+THEME = reader.ROOT / "course" / "theme" / "javascripts"
+RELEASES = ["0.4.13", "0.5.0", "0.6.0", "0.7.0"]
+SECTIONS = [
+    {"location": "loops/", "title": "Loops", "text": "<p>A loop that compiles once.</p>"},
+    {
+        "location": "loops/#scan",
+        "title": "Carry a state with scan",
+        "text": "<p>jax.lax.scan carries &lt;state&gt;.</p>",
+    },
+    {"location": "loops/#where-next", "title": "Where next", "text": "<p>scan, gradients, memory</p>"},
+    {
+        "location": "answers/slow/#slow-loop",
+        "title": "Why is my loop slow?",
+        "text": "<p>Because Python runs it.</p>",
+        "asked": ["training gets slower", "loop takes long"],
+    },
+    {
+        "location": "lookup/errors/#tracer-bool",
+        "title": "TracerBoolConversionError",
+        "text": "<p>Attempted boolean conversion of traced array with shape bool[]. Use jnp.where.</p>",
+    },
+    {"location": "lookup/then-and-now/#old-jax.tree_map", "title": "jax.tree_map", "text": "<p>jax.tree.map</p>"},
+]
+NAMES = {
+    "jax.tree_leaves": {"gone": "0.6.0", "says": "Leaves of a tree."},
+    "jax.lax.ragged": {"since": "0.5.0"},
+}
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page of a site that has the scripts, six sections and two names."""
+    folder = tmp_path_factory.mktemp("scripts")
+    shutil.copytree(THEME, folder / "javascripts")
+    shutil.copytree(RUN, folder / "run")
+    (folder / "search").mkdir()
+    (folder / "search/search_index.json").write_text(json.dumps({"docs": SECTIONS}))
+    (folder / "names.json").write_text(json.dumps({"releases": RELEASES, "names": NAMES}))
+    (folder / "index.html").write_text(
+        "<!doctype html><meta charset=utf-8><title>Test</title><h1>Title</h1><main></main>"
+    )
+    with reader.serve(folder) as base:
+        opened = browser.new_page()
+        opened.goto(base)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def find(page: Page) -> Callable[[str], Any]:
+    """The search: gives the note and the sections, each with its address, title and text."""
+
+    def found(query: str) -> Any:
+        return page.evaluate(
+            """async (query) => {
+              const { find } = await import("./javascripts/find.js");
+              const { items, note, suggest } = await find(query);
+              return { note, suggest, found: items.flat().filter(({ score }) => score) };
+            }""",
+            query,
+        )
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("using scan", "loops/#scan"),  # the title, not the list of links
+        ("carrying states", "loops/#scan"),  # other forms of the words
+        ("why does training become slower", "answers/slow/#slow-loop"),  # as it was asked
+        ("it needs ages", "answers/slow/#slow-loop"),  # lay words
+        ("jax.lax.scn", "loops/#scan"),  # a letter is missing
+        ("jax.tree_map", "lookup/then-and-now/#old-jax.tree_map"),
+        ("AttributeError: module 'jax' has no attribute 'tree_map'", "lookup/then-and-now/#old-jax.tree_map"),
+        ("jax.tree_leaves", "lookup/names/?filter=jax.tree_leaves"),  # no section has it, but the record of names
+        (
+            'Traceback (most recent call last):\n  File "/home/me/scan/loop.py", line 3, in <module>\n    if x:\n'
+            "jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with shape bool[].",
+            "lookup/errors/#tracer-bool",
+        ),
+    ],
+)
+def test_the_section_that_is_meant_comes_first(find: Callable[[str], Any], query: str, first: str) -> None:
+    assert find(query)["found"][0]["location"] == first
+
+
+@pytest.mark.parametrize(
+    ("query", "note"),
+    [
+        ("scan", ""),
+        ("quaternion loops", "No page has “quaternion”. The nearest sections are:"),
+        ("gradeints", "No section has “gradeints”. These have “gradients”:"),
+        ("ValueError: the loop of somebody's own library", "This message has no entry here. The nearest sections are:"),
+    ],
+)
+def test_a_result_says_when_it_is_not_what_was_asked(find: Callable[[str], Any], query: str, note: str) -> None:
+    assert find(query)["note"] == note
+
+
+def test_a_result_shows_the_words_as_text(find: Callable[[str], Any]) -> None:
+    scan = find("scan state")["found"][0]
+    assert scan["text"] == (
+        "<mark data-md-highlight>jax.lax.scan</mark> carries &lt;<mark data-md-highlight>state</mark>&gt;."
+    )
+    leaves = find("jax.tree_leaves")["found"][0]
+    assert leaves["title"] == "jax.tree_leaves"
+    assert "since 0.4.13 or before, gone in 0.6.0. Leaves of a tree." in leaves["text"].replace("</mark>", "").replace(
+        "<mark data-md-highlight>", ""
+    )
+
+
+def test_a_word_is_completed(find: Callable[[str], Any]) -> None:
+    assert find("compi")["suggest"] == ["compiles"]
+    assert find("co")["suggest"] == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "lacking", "words"),
+    [
+        ({}, ["", "", "", ""], "since 0.4.13 or before"),
+        ({"since": "0.5.0"}, ["Not yet in", "", "", ""], "since 0.5.0"),
+        ({"gone": "0.6.0"}, ["", "", "No longer in", "No longer in"], "since 0.4.13 or before, gone in 0.6.0"),
+        (
+            {"since": "0.7.0", "earlier": [["", "0.5.0"]]},
+            ["", "Not in", "Not in", ""],
+            "since 0.4.13 or before, gone in 0.5.0, again since 0.7.0",
+        ),
+        (
+            {"since": "0.5.0", "changed": "0.6.0", "deprecated": "0.7.0"},
+            ["Not yet in", "", "", ""],
+            "since 0.5.0, parameters changed in 0.6.0, deprecated in 0.7.0, still there in 0.7.0",
+        ),
+    ],
+)
+def test_a_name_says_in_which_releases_it_is(page: Page, facts: object, lacking: list[str], words: str) -> None:
+    assert page.evaluate(
+        """async ([facts, releases]) => {
+          const { lacks, told } = await import("./javascripts/releases.js");
+          return [releases.map((release) => lacks(facts, release, releases)), told(facts, releases)];
+        }""",
+        [facts, RELEASES],
+    ) == [lacking, words]
+
+
+@pytest.mark.parametrize(
+    ("kept", "blocks", "found", "after"),
+    [
+        ({"a": "1", "b": "2"}, {"a": "1", "b": "2"}, {"a": "1", "b": "2"}, {"a": "1", "b": "2"}),
+        ({"a": "1"}, {"a": "9", "b": "1"}, {"b": "1"}, {"b": "1"}),  # the block has another place now
+        ({"a": "1"}, {"a": "9"}, {"a": "1"}, {"a": "1"}),  # its original changed
+        ({"a": "1", "b": "2"}, {"b": "1"}, {"b": "1"}, {"b": "1", "b before": "2"}),  # and no edit is lost
+        ({"a": "1"}, {}, {}, {"a": "1"}),
+    ],
+)
+def test_an_edit_follows_its_block(
+    page: Page, kept: dict[str, str], blocks: dict[str, str], found: dict[str, str], after: dict[str, str]
+) -> None:
+    assert page.evaluate(
+        """async ([before, blocks]) => {
+          const { clear, keep, kept, matched, pages } = await import("./run/edits.js");
+          clear(location.pathname);
+          for (const [id, original] of Object.entries(before)) keep(id, { code: id, original });
+          const originals = (entries) => Object.fromEntries(Object.entries(entries).map(([id, entry]) => [id, entry.original]));
+          const found = originals(matched(Object.entries(blocks)));
+          const after = [originals(kept()), pages().map(({ title }) => title)];
+          clear(location.pathname);
+          return [found, ...after, pages()];
+        }""",
+        [kept, blocks],
+    ) == [found, after, ["Title"], []]
+
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text>é</text></svg>'
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ([("stream", {"name": "stdout", "text": "a\n"}), ("stream", {"name": "stdout", "text": "b\n"})], "a\nb"),
+        (
+            [("stream", {"name": "stdout", "text": "10 %\r"}), ("stream", {"name": "stdout", "text": "100 %\n"})],
+            "100 %",
+        ),
+        ([("stream", {"name": "stdout", "text": "\x1b[31mred\x1b[0m <b>"})], "red <b>"),
+        ([("execute_result", {"data": {"text/plain": "<script>1</script>"}})], "<script>1</script>"),
+        ([("stream", {"name": "stdout", "text": "x" * 60_000})], "x" * 50_000 + "\n[… the rest is left out]"),
+        ([("display_data", {"data": {"image/svg+xml": SVG, "text/plain": "Figure"}})], ""),
+        ([("error", {"ename": "E", "evalue": "why", "traceback": ["at\x1b[0m"]})], "E: whyTracebackat"),
+    ],
+)
+def test_what_a_kernel_says_is_shown_as_text(page: Page, said: list[tuple[str, object]], shown: str) -> None:
+    text, pictures, elements = page.evaluate(
+        """async (said) => {
+          const { Output } = await import("./run/output.js");
+          const place = document.querySelector("main");
+          const output = new Output(place, "a figure");
+          for (const [kind, content] of said) output.take(kind, content);
+          const pictures = [...place.querySelectorAll("img")];
+          await Promise.all(pictures.map((picture) => picture.decode()));
+          return [place.textContent, pictures.map(({ alt, naturalWidth }) => [alt, naturalWidth]), place.querySelectorAll("script, b").length];
+        }""",
+        said,
+    )
+    assert text == shown and not elements
+    assert pictures == ([["a figure", 9]] if "display_data" in dict(said) else [])
