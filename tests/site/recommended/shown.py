@@ -1,7 +1,10 @@
-"""A check that a page still shows the code that a test copies from it, because it is an expression or a single line."""
+"""The programs of a page as they stand there, for what a test copies from them or runs whole."""
 
+import contextlib
+import io
 import re
 from functools import cache
+from typing import Any
 
 from tests.site.recommended.attack import PROJECT
 
@@ -10,7 +13,7 @@ from tests.site.recommended.attack import PROJECT
 def _sections(page: str) -> dict[str, str]:
     parts = re.split(r"^(?=## )", (PROJECT.docs / page).read_text(encoding="utf-8"), flags=re.M)
     headed = [(re.search(r"\{ ?#([\w.-]+) ?\}", part), part) for part in parts]
-    return {anchor[1]: " ".join(part.split()) for anchor, part in headed if anchor}
+    return {anchor[1]: part for anchor, part in headed if anchor}
 
 
 def shows(name: str, *codes: str) -> None:
@@ -20,5 +23,17 @@ def shows(name: str, *codes: str) -> None:
         AssertionError: it does not.
     """
     page, _, anchor = name.partition("#")
+    text = " ".join(_sections(page)[anchor].split())
     for code in codes:
-        assert " ".join(code.split()) in _sections(page)[anchor], f"{name} does not show {code!r}"
+        assert " ".join(code.split()) in text, f"{name} does not show {code!r}"
+
+
+@cache
+def visible(name: str) -> dict[str, Any]:
+    """The names that the first program of an answer leaves, which runs once; those of the hidden ones are others."""
+    page, _, anchor = name.partition("#")
+    code = re.findall(r"^```python[^\n]*\n(.*?)^```", _sections(page)[anchor], re.M | re.S)[0]
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, name, "exec"), names)
+    return names
