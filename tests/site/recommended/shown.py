@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import linecache
 import re
 from functools import cache
 from typing import Any
@@ -30,10 +31,15 @@ def shows(name: str, *codes: str) -> None:
 
 @cache
 def visible(name: str) -> dict[str, Any]:
-    """The names that the first program of an answer leaves, which runs once; those of the hidden ones are others."""
+    """The names that the first program of an answer leaves, which runs once; those of the hidden ones are others.
+
+    An error that the page shows ends it.
+    """
     page, _, anchor = name.partition("#")
-    code = re.findall(r"^```python[^\n]*\n(.*?)^```", _sections(page)[anchor], re.M | re.S)[0]
+    options, code = re.findall(r"^```python([^\n]*)\n(.*?)^```", _sections(page)[anchor], re.M | re.S)[0]
     names: dict[str, Any] = {}
-    with contextlib.redirect_stdout(io.StringIO()):
+    linecache.cache[name] = len(code), None, code.splitlines(keepends=True), name  # for who asks for its source
+    error = contextlib.suppress(Exception) if "raises=" in options else contextlib.nullcontext()
+    with contextlib.redirect_stdout(io.StringIO()), error:
         exec(compile(code, name, "exec"), names)
     return names
