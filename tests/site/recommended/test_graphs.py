@@ -1,0 +1,99 @@
+"""Messages along the edges of made-up graphs, and graphs that share a padded batch, against loops over edges."""
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from hypothesis import strategies as st
+
+from tests.site.recommended.attack import examples, program, search
+from tests.site.strategies import arrays
+
+PAGE = "train/graphs.md"
+NODES, EDGES = 4, 6
+Array = np.ndarray[Any, Any]
+
+
+@cache
+def names() -> dict[str, Any]:
+    """The page's functions, those on arrays of one shape compiled."""
+    found = program(PAGE, "Graph", "mean", "network", "init", "batch", "edge_softmax")
+    found["params"] = found["init"](jax.random.key(0), (2, 3, 2))
+    mean, softmax = found["mean"], found["edge_softmax"]
+    return {
+        **found,
+        "mean": jax.jit(lambda values, receivers: mean(values, receivers, NODES)),
+        "slope": jax.jit(jax.grad(lambda values, receivers: (mean(values, receivers, NODES) ** 2).sum())),
+        "edge_softmax": jax.jit(lambda scores, receivers: softmax(scores, receivers, NODES)),
+        "network": jax.jit(found["network"]),
+    }
+
+
+ends = st.lists(st.integers(0, NODES - 1), min_size=EDGES, max_size=EDGES).map(np.array)
+
+
+@examples
+def test_a_node_gets_the_mean_of_what_arrives(count: int) -> None:
+    def holds(values: Array, receivers: Array) -> None:
+        expected = np.zeros((NODES, 2))
+        for node in set(receivers.tolist()):
+            expected[node] = values[receivers == node].astype(float).mean(axis=0)
+        np.testing.assert_allclose(names()["mean"](values, receivers), expected, rtol=1e-5, atol=1e-3)
+        assert np.isfinite(names()["slope"](values, receivers)).all()
+
+    values = arrays((EDGES, 2), "float32", odd=False).filter(lambda a: bool(np.abs(a).max() < 1000))
+    search(count, holds, values=values, receivers=ends)
+
+
+@examples
+def test_the_weights_of_the_edges_into_a_node_are_their_softmax(count: int) -> None:
+    def holds(scores: Array, receivers: Array) -> None:
+        weights = np.asarray(names()["edge_softmax"](scores, receivers))
+        for node in set(receivers.tolist()):
+            own = scores[receivers == node].astype(float)
+            expected = np.exp(own - own.max()) / np.exp(own - own.max()).sum()
+            np.testing.assert_allclose(weights[receivers == node], expected, rtol=1e-4, atol=1e-6)
+
+    scores = arrays((EDGES,), "float32", odd=False).filter(lambda a: bool(np.abs(a).max() < 1e4))
+    search(count, holds, scores=scores, receivers=ends)
+
+
+def by_loops(params: list[dict[str, Array]], nodes: Array, senders: Array, receivers: Array) -> Array:
+    """Scores of each node in float64, one node after the other."""
+    x = nodes.astype(float)
+    for at, weights in enumerate(params):
+        own, heard = (np.asarray(weights[name], float) for name in ("own", "heard"))
+        x = np.maximum(x, 0) if at else x
+        arrived = [x[senders[receivers == node]] for node in range(len(x))]
+        x = x @ own + np.array([a.mean(axis=0) if len(a) else np.zeros(x.shape[1]) for a in arrived]) @ heard
+    return x
+
+
+@examples
+def test_a_graph_in_a_batch_gets_what_loops_give_it_alone(count: int) -> None:
+    def holds(sizes: list[tuple[int, int]], seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        graphs = [
+            names()["Graph"](rng.normal(size=(nodes, 2)).astype(np.float32), *rng.integers(0, nodes, (2, edges)))
+            for nodes, edges in sizes
+        ]
+        together, owner = names()["batch"](graphs, 20, 24)
+        assert together.nodes.shape == (20, 2) and together.senders.shape == together.receivers.shape == (24,)
+        scores = np.asarray(names()["network"](names()["params"], together))
+        for number, graph in enumerate(graphs):
+            np.testing.assert_allclose(
+                scores[owner == number], by_loops(names()["params"], *graph), rtol=1e-3, atol=1e-4
+            )
+        assert (owner == len(graphs)).sum() == 20 - sum(nodes for nodes, _ in sizes) >= 1
+
+    sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 8)), min_size=1, max_size=3)
+    search(count, holds, sizes=sizes, seed=st.integers(0, 2**32 - 1))
+
+
+def test_a_maximum_over_nothing_is_replaced_as_the_page_says() -> None:
+    receivers = jnp.array([0, 0])
+    largest = jax.ops.segment_max(jnp.array([-3.0, -2.0]), receivers, 3)
+    count = jax.ops.segment_sum(jnp.ones(2), receivers, 3)
+    assert jnp.where(count > 0, largest, 0).tolist() == [-2, 0, 0]
