@@ -539,3 +539,35 @@ def test_backward_passes_with_any_weights(w: Array, g: Array) -> None:
 def test_a_cube_has_the_slope_that_the_program_computes(x: float) -> None:
     assert_same(compiled(f"{SLOPES}#show-formula", "f", jax.grad)(x), np.float64(3 * x**2))
     assert_same(jax.grad(jax.nn.softplus)(x), special.expit(x))
+
+
+def length_loss(w: Array) -> Any:
+    """The loss of the answer whose gradient is NaN at the origin."""
+    return (np.sqrt((w**2).sum()) - 1) ** 2
+
+
+@cache
+def of_length() -> tuple[Any, Any]:
+    """The loss of an answer, and its compiled gradient."""
+    loss = program(f"{WRONG}#find-nan-gradient", "loss")["loss"]
+    return loss, jax.jit(jax.grad(loss))
+
+
+@attack(
+    f"{WRONG}#find-nan-gradient",
+    w=arrays((2,)),
+    scale=st.sampled_from([1.0, 1.0, 1e-30, 1e30]),
+    eager=st.booleans(),
+)
+def test_a_gradient_is_stopped_if_it_is_nan_and_only_then(w: Array, scale: float, eager: bool) -> None:
+    loss, compiled = of_length()
+    w = np.asarray(w * np.float32(scale))
+    slope = np.asarray(compiled(w))
+    if scale == 1 and np.isfinite(w).all() and w.any():
+        assert_same(slope, slopes(length_loss, w), 1e-3, 1e-3)
+    with jax.debug_nans(True):
+        if np.isnan(slope).any():
+            with pytest.raises(FloatingPointError, match="invalid value"):
+                (jax.grad(loss) if eager else compiled)(w)
+        else:
+            np.testing.assert_allclose((jax.grad(loss) if eager else compiled)(w), slope, rtol=1e-5)
