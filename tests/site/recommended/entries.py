@@ -1,11 +1,13 @@
 """An entry of the error dictionary with other data: what its fix prints then, and that its mistake is still refused."""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import CodeType
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -36,6 +38,21 @@ def fixed(name: str, changes: Changes | None = None, **data: Any) -> list[Any]:
     return _PRINTED[key]
 
 
+def compiled_fix(name: str, changes: Changes | None = None, **data: Any) -> list[Any]:
+    """The same values from one program, compiled under `jit` for all arrays of the same shapes and dtypes."""
+    return _compiled(name, tuple((changes or {}).items()))(data)
+
+
+@cache
+def _compiled(name: str, changes: tuple[tuple[str, str], ...]) -> Callable[[dict[str, Any]], list[Any]]:
+    def run(data: dict[str, Any]) -> list[Any]:
+        printed: list[Any] = []
+        exec(_code(name, False, changes, frozenset(data)), {"print": lambda *found, **_: printed.extend(found), **data})
+        return printed
+
+    return jax.jit(run)
+
+
 def refused(name: str, changes: Changes | None = None, match: str | None = None, **data: Any) -> None:
     """Check that the mistake of an entry raises the error of the page with other data as well.
 
@@ -55,11 +72,17 @@ def refused(name: str, changes: Changes | None = None, match: str | None = None,
     _REFUSED.add(key)
 
 
-def _key(item: tuple[str, Any]) -> tuple[str, str, Any]:
-    """Return what distinguishes data: all bits of an array, and the text of anything else, so that 1, 1.0 and -0.0 differ."""
+def _key(item: tuple[str, Any]) -> tuple[Any, ...]:
+    """Return what distinguishes data: all bits of its arrays, the text of its numbers (1, 1.0 and -0.0 differ), or itself."""
     name, value = item
-    array = isinstance(value, np.ndarray)
-    return name, _kind(value), (value.shape, value.tobytes()) if array else repr(value)
+    leaves, structure = jax.tree.flatten(value)
+    return name, str(structure), *((_kind(leaf), _value(leaf)) for leaf in leaves)
+
+
+def _value(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray | jax.Array) and not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf.shape, np.asarray(leaf).tobytes()
+    return leaf if callable(leaf) else repr(leaf)
 
 
 def _kind(value: Any) -> str:

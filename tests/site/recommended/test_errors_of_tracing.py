@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import attack, program
-from tests.site.recommended.entries import fixed, refused
+from tests.site.recommended.entries import compiled_fix, fixed, refused
 from tests.site.strategies import Transformation, arrays, assert_same, dtypes, keys, shapes, transformations
 
 Array = np.ndarray[Any, Any]
@@ -105,7 +105,7 @@ def test_a_mask_keeps_what_the_index_kept(x: Array, far: bool) -> None:
     expected = wide.mean() if wide.size else np.nan
     assert_same(kept("NonConcreteBooleanIndexError", "positive_mean")(x), expected, rtol=1e-3)
     refused(f"{ERRORS}#NonConcreteBooleanIndexError", {"jnp.array([-1.0, 2.0, 4.0])": "x"}, x=x)
-    _, masked = fixed(f"{ERRORS}#NonConcreteBooleanIndexError", {"jnp.array([-1.0, 2.0])": "x"}, x=x)
+    _, masked = compiled_fix(f"{ERRORS}#NonConcreteBooleanIndexError", {"jnp.array([-1.0, 2.0])": "x"}, x=x)
     assert masked.dtype == x.dtype
     np.testing.assert_array_equal(masked, np.where(x > 0, x, np.zeros_like(x)))
     set_to_zero = x.copy()
