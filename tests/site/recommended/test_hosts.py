@@ -11,6 +11,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -36,17 +37,20 @@ def by_rows() -> NamedSharding:
     rows=arrays((8, 2)),
 )
 def test_processes_read_each_file_once(files: Any, processes: int, rows: Array) -> None:
-    shows(f"{PAGE}#data-per-process", "batch = jax.make_array_from_process_local_data(rows, local)")
+    shows(f"{PAGE}#data-per-process", "batch = jax.make_array_from_process_local_data(rows, local, (8, 4))")
     my_files = program(f"{PAGE}#data-per-process", "my_files")["my_files"]
     shares = [[*my_files(range(len(files)), index, processes)] for index in range(processes)]
-    assert sorted(sum(shares, [])) == [*range(len(files))]
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    size = len(files) // processes
+    assert {len(share) for share in shares} == {size}  # with other sizes, each process computes another mean
+    assert sorted(sum(shares, [])) == [*range(size * processes)]
     for index, share in enumerate(shares):
         assert [*my_files(files, index, processes)] == [files[i] for i in share]
-    batch = jax.make_array_from_process_local_data(by_rows(), rows)  # "with one process"
+    batch = jax.make_array_from_process_local_data(by_rows(), rows, (8, 2))  # "with one process"
     assert batch.shape == rows.shape and batch.addressable_data(0).shape[0] == 8 // jax.device_count()
     for shard in batch.addressable_shards:
         assert_same(shard.data, rows[shard.index], 0, 0)
+    with pytest.raises(ValueError, match="global_shape"):
+        jax.make_array_from_process_local_data(by_rows(), np.concatenate([rows, rows]), (8, 2))
 
 
 @cache
