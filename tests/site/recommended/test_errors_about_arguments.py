@@ -239,6 +239,8 @@ def test_each_number_makes_a_stream_of_its_own(seed: int, other: int) -> None:
     [draw] = fixed(f"{ERRORS}#invalid-key-data", {"42": "seed"}, seed=seed)
     [second] = fixed(f"{ERRORS}#invalid-key-data", {"42": "seed"}, seed=other)
     assert (seed == other) == bool((draw == second).all()) and len({*map(float, draw)}) == 3
+    [same] = fixed(f"{ERRORS}#invalid-key-data", {"42": "seed"}, seed=2**32 + seed)
+    assert bool((draw == same).all()), "as the entry says of higher bits"
     refused(f"{ERRORS}#invalid-key-data", {"42": "seed"}, match=f"Got {seed}", seed=seed)
 
 
