@@ -489,6 +489,17 @@ def test_dropout_has_the_properties_that_are_asserted(key: jax.Array, rate: floa
     assert_same(y, dropout(key, jnp.ones(n), rate), 0, 0)
     assert np.isin(np.unique(y), np.array([0, 1 / (1 - rate)], np.float32)).all()
     assert abs(y.mean() - 1) < 6 * (rate / (1 - rate) / n) ** 0.5
+    for changed in (rate, 1.0):
+        value, slope = sloped_dropout()(jnp.ones(4), key, changed)
+        assert_same(value, 0 if changed == 1 else dropout(key, jnp.ones(4), changed).sum())
+        assert_same(slope, np.zeros(4) if changed == 1 else dropout(key, jnp.ones(4), changed))
+
+
+@cache
+def sloped_dropout() -> Any:
+    """Return the sum of the answer's dropout and its gradient, compiled."""
+    dropout = program(f"{TESTING}#random-functions", "dropout")["dropout"]
+    return jax.jit(jax.value_and_grad(lambda x, key, rate: dropout(key, x, rate).sum()))
 
 
 @attack(
