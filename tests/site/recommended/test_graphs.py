@@ -4,8 +4,8 @@ from functools import cache
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import examples, program, search
@@ -92,8 +92,9 @@ def test_a_graph_in_a_batch_gets_what_loops_give_it_alone(count: int) -> None:
     search(count, holds, sizes=sizes, seed=st.integers(0, 2**32 - 1))
 
 
-def test_a_maximum_over_nothing_is_replaced_as_the_page_says() -> None:
-    receivers = jnp.array([0, 0])
-    largest = jax.ops.segment_max(jnp.array([-3.0, -2.0]), receivers, 3)
-    count = jax.ops.segment_sum(jnp.ones(2), receivers, 3)
-    assert jnp.where(count > 0, largest, 0).tolist() == [-2, 0, 0]
+def test_edges_of_nodes_that_are_not_there_are_refused() -> None:
+    nodes = np.zeros((3, 2), np.float32)
+    for ends in ([1, 2, 3], [0, 1, -1]):
+        graph = names()["Graph"](nodes, np.array(ends), np.array([0, 1, 2]))
+        with pytest.raises(ValueError, match="but there are 3"):
+            names()["batch"]([graph], 5, 8)

@@ -23,7 +23,7 @@ def names(bits: int) -> dict[str, Any]:
     quantize, matmul, through = found["quantize"], found["matmul"], found["straight_through"]
     return {
         "quantize": jax.jit(lambda x: quantize(x, 0, bits)),
-        "matmul": jax.jit(lambda x, w: matmul(x, w, bits)),
+        "matmul": jax.jit(lambda x, w: matmul(x, quantize(w, 0, bits))),
         "through": jax.jit(jax.value_and_grad(lambda w, by: (through(w, bits) * by).sum())),
         "rounded": jax.jit(lambda w: found["rounded"](w, bits)),
         "range": jax.jit(lambda x: found["quantize_range"](x, 0)),
