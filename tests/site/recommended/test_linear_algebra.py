@@ -205,7 +205,7 @@ def largest() -> Any:
     return jax.jit(few)
 
 
-@slow_attack(f"{PAGE}#few-eigenvalues", diagonal=arrays((20,), odd=False))
+@slow_attack(f"{PAGE}#few-eigenvalues", "science/transforms.md: a few eigenvalues", diagonal=arrays((20,), odd=False))
 def test_the_largest_and_the_smallest_eigenvalues_are_found(diagonal: Array) -> None:
     shows(f"{PAGE}#few-eigenvalues", "lobpcg_standard(apply, start, m=200)", "apply it to `c * x - apply(x)`")
     most, least = largest()(diagonal + 10, 20.0)
