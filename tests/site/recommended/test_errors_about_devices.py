@@ -53,7 +53,8 @@ def split(x: Array, *axes: str | None) -> jax.Array:
 
 def spread(x: Array) -> Array:
     """Make most elements differ, as those of small examples do not."""
-    return x + np.arange(x.size, dtype=x.dtype).reshape(x.shape) ** 2
+    squares: Array = np.arange(x.size, dtype=x.dtype).reshape(x.shape) ** 2
+    return np.add(x, squares)
 
 
 @attack(f"{ERRORS}#array-deleted", x=arrays((3,), odd=False), steps=st.integers(0, 3), how=st.integers(0, 3))
@@ -139,7 +140,8 @@ def test_each_device_has_its_block(x: Array, axes: list[str | None]) -> None:
     for shard in placed.addressable_shards:
         assert shard.data.shape == shape
         (row,), (column,) = np.nonzero(grid.devices == shard.device)
-        start = [4 * {"data": row, "model": column, None: 0}[axis] for axis in axes[:2]]
+        places: dict[str | None, int] = {"data": int(row), "model": int(column), None: 0}
+        start = [4 * places[axis] for axis in axes[:2]]
         block = x[start[0] : start[0] + shape[0], start[1] : start[1] + shape[1]]
         np.testing.assert_array_equal(shard.data, block)
     refused(f"{ERRORS}#axis-not-in-mesh")
