@@ -383,11 +383,13 @@ def test_lax_and_numpy_compute_the_same(x: Array) -> None:
     x=arrays((6, 2), dtypes("float", "int"), odd=False),
     ids=arrays((6,), "int32"),
     large=st.booleans(),
+    shape=st.sampled_from([(6, 2), (6, 6, 2)]),
 )
-def test_sums_by_a_product_are_those_of_a_scatter(x: Array, ids: Array, large: bool) -> None:
+def test_sums_by_a_product_are_those_of_a_scatter(x: Array, ids: Array, large: bool, shape: tuple[int, ...]) -> None:
+    x = np.resize(x, shape)
     x = x.astype(np.int32) + 2**24 + 1 if large and x.dtype == np.int32 else x
     ids = ids // 2  # -5 to 4, and places outside are dropped
-    expected = np.zeros((4, 2))
+    expected = np.zeros((4, *shape[1:]))
     for place, row in zip(ids, x, strict=True):
         if 0 <= place < 4:
             expected[place] += row

@@ -100,6 +100,11 @@ def backwards(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.grad(function, argnums=(1, 0))
 
 
+def backwards_with_weights(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the gradient by the second argument, with weights of the outputs."""
+    return lambda params, x, i, weights: jax.grad(lambda x: function(params, x, i) @ weights)(x)
+
+
 def holomorphic(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the complex derivative."""
     return jax.grad(function, holomorphic=True)
@@ -137,6 +142,20 @@ def test_the_lengths_of_other_pages_keep_nan_too(v: Array) -> None:
     assert_same(compiled("debug/nans.md", "length")(v), sizes)
     safe_norm = compiled("basics/derivatives.md", "safe_norm")
     assert_same(np.array([safe_norm(row) for row in v]), sizes)
+
+
+@attack(v=arrays((3,), "int32"), scale=st.sampled_from([1, 9999]), kind=st.sampled_from(["i4", "u1", "?", "c8"]))
+def test_the_length_of_a_page_takes_integers_and_complex_numbers(v: Array, scale: int, kind: str) -> None:
+    v = v * (0.6 + 0.8j) if kind == "c8" else v * scale
+    v = v.astype(kind)
+    assert_same(compiled("basics/derivatives.md", "safe_norm")(v), np.sqrt(np.sum(np.abs(v.astype(complex)) ** 2)))
+
+
+@attack(a=st.sampled_from([1.0, 1 + 2**-20, 0.99, 0.25, 2.0, 100.0, 1e4]))
+def test_a_loop_as_it_ran_has_the_slope_of_a_root(a: float) -> None:
+    newton = program("basics/derivatives.md", "newton_sqrt")["newton_sqrt"]
+    slope, _ = jax.grad(newton, has_aux=True)(a)
+    assert_same(slope, np.float64(0.5 / np.sqrt(a)), rtol=2e-3)
 
 
 @attack(f"{WRONG}#all-zero", logits=arrays((2, 2), odd=False))
@@ -312,6 +331,8 @@ def test_a_hard_value_has_the_slope_of_the_soft_one(x: Array, value: Array) -> N
     assert_same(compiled(name, "round_through", of_sum)(x), np.ones(3))
     soft = special.softmax(x.astype(float))
     assert_same(found["hard_one_hot"](jnp.asarray(x)), np.eye(3)[x.argmax()])
+    rows = np.stack([x, value])
+    assert_same(found["hard_one_hot"](jnp.asarray(rows)), np.eye(3)[rows.argmax(1)])
     slope = compiled(name, "hard_one_hot", of_product)(x, value)
     assert_same(slope, soft * (value - soft @ value), rtol=1e-3, atol=1e-2)
 
@@ -350,6 +371,17 @@ def test_the_element_that_is_picked_gets_the_gradient(x: Array, i: int, scale: f
     value, slope = compiled(f"{RULES}#none-cotangent", "pick", by_second)(params, x, i)
     assert_same(value, np.float64(scale * x[i]))
     assert_same(slope, scale * np.eye(3)[i])
+
+
+@attack(i=arrays((3,), "int32", odd=False), scale=SMALL)
+def test_elements_that_are_picked_twice_get_the_gradient_twice(i: Array, scale: float) -> None:
+    params = {"scale": jnp.float32(scale), "count": jnp.array(7)}
+    x, weights = jnp.arange(3.0), np.array([1.0, 2.0, 4.0])
+    picks = compiled(f"{RULES}#none-cotangent", "pick", backwards_with_weights)
+    places = np.clip(np.where(i < 0, i + 3, i), 0, 2)  # as x[i] reads
+    expected = np.zeros(3)
+    np.add.at(expected, places, scale * weights)
+    assert_same(picks(params, x, i, weights), expected)
 
 
 @attack(f"{RULES}#several-outputs", x=NUMBERS, y=NUMBERS, size=st.sampled_from([1.0, 1e-20, 1e25]))
