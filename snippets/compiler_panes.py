@@ -36,7 +36,7 @@ class Line:
     @property
     def computes(self) -> bool:
         """Whether it is an equation, an operation or an instruction that makes new numbers."""
-        name = re.search(r" = (?:\(.*?\) |\w+\[[\d,]*\] )?([\w-]+)", self.text)
+        name = re.search(r' = (?:\(.*?\) |\w+\[[\d,]*\] )?"?([\w-]+)', self.text)
         return name is not None and name[1] not in IDLE
 
 

@@ -32,6 +32,7 @@ def jitter(example: Example, rng: np.random.Generator) -> Example:
     return example | {"x": example["x"] + noise}
 
 def batches(source: Rows, index: int = 0, count: int = 1) -> grain.MapDataset:
+    assert 8 % count == 0, "8 rows do not divide by the processes"
     rows = grain.MapDataset.source(source).seed(7).shuffle().repeat()
     mine = rows.random_map(jitter)[index::count]
     return mine.batch(8 // count, drop_remainder=True)

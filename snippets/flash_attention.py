@@ -63,9 +63,10 @@ def flash_kernel(q_ref, k_ref, v_ref, o_ref, log_ref, *, bk):
 # --8<-- [start:forward]
 def forward(q, k, v, bq=16, bk=16, **options):
     n, d = q.shape
-    if not q.shape == k.shape == v.shape or n % bq or n % bk:
-        shapes = q.shape, k.shape, v.shape
-        raise ValueError(f"shapes {shapes}, blocks of {bq}, {bk}")
+    same = q.shape == k.shape == v.shape and q.dtype == k.dtype == v.dtype
+    if not same or not jnp.issubdtype(q.dtype, jnp.floating) or n % bq or n % bk:
+        found = [f"{a.dtype}{a.shape}" for a in (q, k, v)]
+        raise ValueError(f"arrays {found}, blocks of {bq}, {bk}")
     own = lambda width: pl.BlockSpec((bq, width), lambda i: (i, 0))
     whole = pl.BlockSpec((n, d), lambda i: (0, 0))
     return pl.pallas_call(
@@ -81,7 +82,7 @@ def backward(saved, do, bk=16):
     q, k, v, o, log = saved
     row = jnp.arange(len(q))[:, None]
     scale = 1 / math.sqrt(q.shape[1])
-    delta = (do * o).sum(1, keepdims=True, dtype=jnp.float32)
+    delta = (do.astype(jnp.float32) * o).sum(1, keepdims=True)
 
     def block(dq, j):
         kj, vj = (jax.lax.dynamic_slice_in_dim(a, j * bk, bk) for a in (k, v))

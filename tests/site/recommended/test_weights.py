@@ -28,7 +28,7 @@ quickly = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0
 @cache
 def defined(section: str, *names: str) -> dict[str, Any]:
     """Return functions of a section of the page, without what it makes of its file."""
-    given = {"np": np, "jax": jax, "jnp": jnp, "partial": partial, "dataclass": dataclass, "field": field}
+    given = {"np": np, "jax": jax, "jnp": jnp, "partial": partial, "dataclass": dataclass, "field": field, "HEADS": 2}
     made = dict.fromkeys(
         ["tensors", "params", "lora", "w", "start", "fused", "again", "file", "peft", "model", "scale", "template"]
     )
@@ -192,3 +192,22 @@ def test_a_fused_tensor_is_split_by_rows(seed: int, depth: int) -> None:
     found = defined("check-yourself", "split_qkv")["split_qkv"](fused)
     assert found.keys() == tensors.keys()
     assert all(np.array_equal(found[name], array) for name, array in tensors.items())
+
+
+@slow_attack(seed=seeds)  # the page has one such batch
+def test_a_batch_of_sequences_is_each_alone(seed: int) -> None:
+    forward = compiled_forward()
+    params = load(state(seed, 2), template(2))
+    tokens = np.random.default_rng(seed).integers(0, 5, (3, 7))
+    together = np.asarray(forward(params, tokens))
+    for sequence, found in zip(tokens, together, strict=True):
+        assert_same(found, forward(params, sequence), rtol=1e-3, atol=1e-4)
+    last = tokens.copy()
+    last[:, -1] = (last[:, -1] + 1) % 5
+    assert_same(np.asarray(forward(params, last))[:, :-1], together[:, :-1], rtol=1e-3, atol=1e-4)
+
+
+@cache
+def compiled_forward() -> Any:
+    """Return the model of the page, with two heads."""
+    return quickly(defined("names", "forward")["forward"])

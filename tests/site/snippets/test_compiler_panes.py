@@ -90,6 +90,7 @@ def test_lines_that_compute() -> None:
         "b:f32[4] = exp a",
         "  %0 = sine %arg0 : f32",
         "  %1:2 = while(%a = %b)",
+        '  %2 = "case"(%1) ({',
         "  ROOT %s = f32[] sine(%x)",
     ]:
         assert Line(text).computes, text
