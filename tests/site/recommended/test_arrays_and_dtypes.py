@@ -374,6 +374,7 @@ def test_functions_of_jax_report_nan_as_numpy_does(x: Array) -> None:
     for found, right in zip(first, expected, strict=True):
         assert_same(found, right)
     assert_same(jnp.max(x), np.max(x))
+    assert_same(jnp.round(x * 1e9), np.round(x * np.float32(1e9)), atol=0)  # also beyond the integers
 
 
 @cache
@@ -392,7 +393,11 @@ def test_functions_of_scipy_and_their_derivatives(x: float) -> None:
 
 @attack(f"{NUMPY}#pandas", codes=arrays((4,), "int8").map(lambda n: np.maximum(n, -1)), ages=arrays((4,), "int32"))
 def test_a_missing_category_is_masked_and_not_the_last(codes: Array, ages: Array) -> None:
-    shows(f"{NUMPY}#pandas", "color, known = jnp.asarray(codes), jnp.asarray(codes >= 0)")
+    shows(
+        f"{NUMPY}#pandas", ".cat.codes.to_numpy(np.int32)", "color, known = jnp.asarray(codes), jnp.asarray(codes >= 0)"
+    )
+    codes = codes.astype(np.int32)
+    assert (jnp.asarray(codes) * 100).tolist() == [code * 100 for code in codes.tolist()]
     color, known, table = jnp.asarray(codes), jnp.asarray(codes >= 0), jnp.arange(10.0) + 1
     expected = [0.0 if code < 0 else code + 1.0 for code in codes.tolist()]
     assert jnp.where(known, table[color], 0).tolist() == expected

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from jax.experimental import sparse
 from scipy import special
 
-from tests.site.recommended.attack import attack, program, slow_attack
+from tests.site.recommended.attack import PROJECT, attack, program, slow_attack
+from tests.site.recommended.shown import shows
 from tests.site.strategies import (
     Transformation,
     arrays,
@@ -111,6 +112,14 @@ def test_a_masked_loop_ends_where_the_other_does(x: Array, scale: int) -> None:
     assert_same(jax.jit(masked, static_argnums=1)(x, 80), expected)
 
 
+@attack(x=arrays((4,)))
+def test_a_loop_without_a_result_counts_as_unfinished(x: Array) -> None:
+    shows("speed/loops.md#unequal", "np.sum(~(masked(starts, 40) < 1))")
+    x = np.where(x == np.inf, 2, x)
+    unfinished = np.sum(~(jax.jit(named("speed/loops.md", "masked"), static_argnums=1)(x, 80) < 1))
+    assert unfinished == np.isnan(x).sum()
+
+
 @attack(milliseconds=st.lists(st.integers(1, 99), min_size=4, max_size=4))
 def test_a_timer_waits_for_each_run(milliseconds: list[int]) -> None:
     left, now = [1000, *milliseconds], [0.0]
@@ -167,6 +176,45 @@ def test_a_mask_keeps_the_shape(x: Array, n: int) -> None:
     assert_same(total, kept.sum())
     assert_same(mean, kept.mean() if kept.size else np.nan)
     assert_same(most, kept.max(initial=-np.inf))
+
+
+@cache
+def total_of_six() -> Callable[..., Any]:
+    """The page's sum of at most six readings, compiled."""
+    return jax.jit(partial(named(SHAPES, "total"), size=6, fill_value=6))
+
+
+@attack(x=arrays((2, 3)))
+def test_positions_count_in_a_flat_array(x: Array) -> None:
+    with np.errstate(invalid="ignore"):
+        expected = x[x >= 0].astype(float).sum()
+    assert_same(total_of_six()(x), expected)
+
+
+@jax.jit
+def masked_integers(x: jax.Array, ok: jax.Array) -> tuple[jax.Array, ...]:
+    """Results for integers and booleans: a maximum, whether any is true, a softmax, and counts."""
+    length = 3
+    return (
+        jnp.max(x, where=ok, initial=np.iinfo(x.dtype).min),
+        jnp.any(x > 0, where=ok),
+        jax.nn.softmax(jnp.where(ok, x.astype(float), -jnp.inf)),
+        jnp.bincount(jnp.where(x < 0, length, x), length=length),
+    )
+
+
+@attack(x=arrays((5,), "int32"), ok=arrays((5,), "bool"))
+def test_integers_and_booleans_are_masked_and_counted(x: Array, ok: Array) -> None:
+    text = " ".join((PROJECT.docs / SHAPES).read_text(encoding="utf-8").split())
+    for words in ("`jnp.where(x < 0, length, x)`", "`jnp.any(x, where=ok)`", "convert them to floats before a softmax"):
+        assert words in text, words
+    most, positive, chances, counts = map(np.asarray, masked_integers(x, ok))
+    assert most == x[ok].max(initial=np.iinfo(np.int32).min)
+    assert positive == (x[ok] > 0).any()
+    assert counts.tolist() == [int((x == number).sum()) for number in range(3)]
+    if ok.any():
+        assert_same(chances[ok], special.softmax(x[ok].astype(float)))
+        assert not chances[~ok].any()
 
 
 @attack(x=arrays((5,), st.sampled_from(["float32", "int32", "int8"]).map(np.dtype)), n=st.integers(0, 6))
@@ -625,8 +673,9 @@ def test_the_gradient_shown_is_the_gradient(w: float) -> None:
 def test_a_bessel_function_is_that_of_scipy(n: int, x: Array, call: Transformation) -> None:
     expected = special.jn(n, x.astype(np.float64))
     found = program(ESCAPE, "formula", "from_scipy", "bessel")
+    order = np.uint8(n) if n >= 0 else n  # an unsigned order has none below 0
     with contextlib.suppress(TypeError):  # an integer has no derivative, and says so
-        slope = jax.vmap(jax.grad(partial(found["bessel"], n)))(x)
+        slope = jax.vmap(jax.grad(partial(found["bessel"], order)))(x)
         assert_same(slope, special.jvp(n, x.astype(np.float64)))
     assert_same(call(partial(found["from_scipy"], n))(x), expected)
     if x.dtype != np.float16:

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import attack, program
+from tests.site.recommended.shown import shows
 from tests.site.strategies import Transformation, arrays, assert_same, floats, masked, shapes, slopes, transformations
 
 LAX = partial(program, "speed/lax.md", "around_peak")
@@ -50,6 +51,41 @@ def test_masked_reductions_are_those_of_the_valid_values(given_pair: tuple[Any, 
     assert_same(jnp.nancumsum(marked), np.cumsum(np.where(valid, x, 0)))
 
 
+@cache
+def slopes_of_spread() -> Callable[..., Any]:
+    """The gradients of the answer's variance and standard deviation, with the invalid values replaced."""
+    functions = [lambda x, valid, f=f: f(jnp.where(valid, x, 0), where=valid) for f in (jnp.var, jnp.std)]
+    return jax.jit(lambda x, valid: [jax.grad(function)(x, valid) for function in functions])
+
+
+@attack("answers/numpy.md#masked-arrays", given_pair=masked(), bad=st.sampled_from([np.nan, np.inf, -np.inf, -999.0]))
+def test_invalid_values_do_not_reach_a_gradient(given_pair: tuple[Any, Any], bad: float) -> None:
+    shows("answers/numpy.md#masked-arrays", "Replace invalid values *before* `sqrt`, `log`, `std` or `var`")
+    x, valid = given_pair
+    spread = x[valid].std(dtype=np.float64)
+    of_variance, of_deviation = slopes_of_spread()(np.where(valid, x, np.float32(bad)), valid)
+    expected = np.where(valid, 2 * (x - x[valid].mean(dtype=np.float64)) / valid.sum(), 0)
+    assert_same(of_variance, expected)
+    if spread > 0.1:  # of equal values it is NaN, with and without a mask
+        assert_same(of_deviation, expected / (2 * spread), atol=1e-3)
+
+
+@attack("answers/numpy.md#masked-arrays", given_pair=masked(), offset=st.sampled_from([0, 2**24, -(2**24), 2**30]))
+def test_masked_integers_and_booleans_are_exact(given_pair: tuple[Any, Any], offset: int) -> None:
+    texts = "`jnp.iinfo(x.dtype).min` for integers", "for booleans, call `any`", "put in `iinfo.min` or 0"
+    shows("answers/numpy.md#masked-arrays", *texts)
+    numbers, valid = given_pair
+    x = (numbers.astype(np.int32) + offset).astype(np.int32)
+    least = np.iinfo(np.int32).min
+    assert int(jnp.max(x, where=valid, initial=np.iinfo(x.dtype).min)) == x[valid].max()
+    filled = jnp.where(valid, x, least)
+    place = int(jnp.argmax(filled))
+    assert valid[place] and x[place] == x[valid].max()
+    if abs(offset) <= 2**24:
+        assert jnp.cumsum(jnp.where(valid, x, 0)).tolist() == np.cumsum(np.where(valid, x, 0)).tolist()
+    assert bool(jnp.any(numbers > 0, where=valid)) == (numbers > 0)[valid].any()
+
+
 @attack("answers/numpy.md#missing-function", x=arrays(shapes(1)))
 def test_a_renamed_function_is_that_of_numpy(x: np.ndarray[Any, Any]) -> None:
     assert_same(jnp.sort(x, axis=0), np.sort(x, axis=0))
@@ -74,6 +110,21 @@ def test_methods_of_ufuncs_are_those_of_numpy(x: np.ndarray[Any, Any], at: list[
         np.add.at(expected, rows, 1)
         assert_same(jnp.asarray(x).at[rows].add(1), expected)
         assert_same(jnp.add.at(jnp.asarray(x), rows, 1, inplace=False), expected)
+
+
+@attack("answers/numpy.md#ufunc-methods", x=arrays(shapes(1, 2), st.just(np.dtype("int8"))), mask=arrays((4,), "bool"))
+def test_small_integers_do_not_wrap_around_in_running_sums(x: np.ndarray[Any, Any], mask: np.ndarray[Any, Any]) -> None:
+    texts = "`jnp.cumsum(x, axis=0)` and `jnp.cumprod(x, axis=0)`", "a wider `dtype=`", "so convert them first"
+    shows("answers/numpy.md#ufunc-methods", *texts)
+    x = 13 * x
+    wide = x.astype(np.int32)
+    assert_same(jnp.cumsum(x, axis=0, dtype=jnp.int32), np.cumsum(wide, axis=0))
+    assert_same(jnp.cumprod(x[:3], axis=0, dtype=jnp.int32), np.cumprod(wide[:3], axis=0))
+    if len(x):
+        assert_same(jnp.add.accumulate(x, dtype=jnp.int32), np.add.accumulate(wide))
+    starts = np.array([0, 2])
+    found = jnp.add.reduceat(jnp.asarray(mask).astype(int), starts)
+    assert found.tolist() == np.add.reduceat(mask.astype(int), starts).tolist()
 
 
 @attack("answers/numpy.md#numpy-table", table=arrays((3,)), i=st.integers(-3, 2), call=transformations())
