@@ -286,7 +286,7 @@ def zero_slope_loud() -> None:
 
     # --8<-- [start:zero_slope_loud]
     slope = jax.grad(accuracy)(jnp.ones((1, 2)))
-    assert jnp.any(slope != 0), "no step of training can change this loss"
+    assert jnp.any(jnp.abs(slope) > 0), "no step of training can change this loss"
     # --8<-- [end:zero_slope_loud]
 
 
@@ -454,6 +454,7 @@ def stale_loud() -> None:
     rate["value"] = 5.0
     # --8<-- [start:stale_loud]
     compiled = scaled(1.0)
+    jax.clear_caches()  # also what it calls may have been traced
     with jax.disable_jit():
         assert compiled == scaled(1.0), "compiled and plain results differ"
     # --8<-- [end:stale_loud]

@@ -495,6 +495,8 @@ def test_dropout_has_the_properties_that_are_asserted(key: jax.Array, rate: floa
         value, slope = sloped_dropout()(jnp.ones(4), key, changed)
         assert_same(value, 0 if changed == 1 else dropout(key, jnp.ones(4), changed).sum())
         assert_same(slope, np.zeros(4) if changed == 1 else dropout(key, jnp.ones(4), changed))
+    for half in (jnp.float16, jnp.bfloat16):
+        assert (dropout(key, jnp.ones(4, half), 1.0) == 0).all()
 
 
 @cache

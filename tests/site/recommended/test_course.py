@@ -788,3 +788,78 @@ def test_each_epoch_has_each_row_once_also_after_a_restart(rows: int, seed: int,
         batches.set_state(position)
         for left, right in zip(batches, seen[stop + 1 :], strict=True):
             np.testing.assert_array_equal(left, right)
+
+
+# --- Fast and slow ---------------------------------------------------------------------------------------------------
+
+SPEED = "speed/fast-and-slow.md"
+images = arrays(
+    st.sampled_from([(3, 3), (4, 7), (5, 3)]),
+    st.sampled_from([np.dtype(name) for name in ("float32", "int32", "int8", "float16")]),
+    odd=False,
+)
+
+
+@slow_attack(image=images, bright=st.booleans())
+def test_a_blur_of_any_image_is_the_mean_of_the_neighbors(image: Array, bright: bool) -> None:
+    if bright:
+        image = np.full(image.shape, 200, np.uint8)
+    wide = image.astype(float)
+    rows, columns = wide.shape
+    expected = np.zeros((rows - 2, columns - 2))
+    for i in range(1, rows - 1):
+        for j in range(1, columns - 1):
+            expected[i - 1, j - 1] = (wide[i - 1, j] + wide[i + 1, j] + wide[i, j - 1] + wide[i, j + 1]) / 4
+    for name in ("mapped", "compiled_loop", "slices"):
+        found = named(SPEED, name)(jnp.asarray(image))
+        assert found.shape == expected.shape
+        assert_same(found, expected, rtol=2e-3, atol=2e-3)
+    assert_same(named(SPEED, "slices")(image), expected, rtol=2e-3, atol=2e-3)
+
+
+@slow_attack(readings=arrays((5,), dtypes("float", "int")))
+def test_readings_are_smoothed(readings: Array) -> None:
+    level, expected = float(readings[0]), []
+    with np.errstate(all="ignore"):
+        for reading in readings.astype(float):
+            level = 0.9 * level + 0.1 * reading
+            expected.append(level)
+    half = readings.dtype == np.float16
+    for name in ("smooth_numpy", "smooth_scan", "smooth_associative"):
+        with np.errstate(all="ignore"):
+            found = named(SPEED, name)(readings)
+        if np.isfinite(readings).all() or name != "smooth_associative":
+            assert_same(found, np.array(expected), *((2e-2, 0.1) if half else (1e-5, 1e-5)))
+
+
+@slow_attack(prices=arrays((5,), dtypes("float", "int")), large=st.booleans())
+def test_a_drawdown_is_exact(prices: Array, large: bool) -> None:
+    if large and prices.dtype == np.int32:
+        prices = prices + np.int32(20_000_000)  # beyond the integers that float32 holds
+    with np.errstate(all="ignore"):
+        expected = np.maximum.accumulate(prices) - prices
+    for name in ("by_scan", "by_joining"):
+        found = named(SPEED, name)(prices)
+        assert found.dtype == prices.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@slow_attack(x=arrays((5,), dtypes("float")), scale=st.sampled_from([0.01, 1, 100]))
+def test_an_activation_has_its_values_and_slopes(x: Array, scale: float) -> None:
+    x = (x * scale).astype(x.dtype)
+    selu = named(SPEED, "selu")
+    wide = np.clip(x.astype(float), -700, None)
+    with np.errstate(all="ignore"):
+        expected = 1.05 * np.where(wide > 0, wide, 1.67 * np.expm1(np.minimum(wide, 0)))
+        slope = 1.05 * np.where(wide > 0, 1, 1.67 * np.exp(np.minimum(wide, 0)))
+        rtol = 1e-2 if x.dtype == np.float16 else 1e-5
+        assert_same(selu(x), expected, rtol, 1e-7)
+        assert_same(selu(x, np), expected, rtol, 1e-7)
+    found = sloped(summed(selu))(x)
+    assert_same(found, np.where(np.isnan(x), np.nan, slope), rtol, 1e-5)
+
+
+@cache
+def summed(function: Any) -> Any:
+    """Return the sum of a function's values."""
+    return lambda x: function(x).sum()
