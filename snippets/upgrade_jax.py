@@ -53,6 +53,7 @@ MOVES: dict[str, str] = {
     "jax.partial": "functools.partial",
     "jax.util.partial": "functools.partial",
     "jax.config.config": "jax.config",
+    "jax.config.FLAGS": "jax.config",
     "jax.tree_multimap": "jax.tree.map",
     "jax.tree_util.tree_multimap": "jax.tree.map",
     "jax.numpy.DeviceArray": "jax.Array",
@@ -338,8 +339,11 @@ class _File:
         root: ast.expr = node
         while isinstance(root, ast.Attribute):
             root = root.value
-        if root is node or root in self.gone or (isinstance(root, ast.Name) and moved(self.meaning(root))):
-            return  # its import is what changes
+        changed = moved(self.meaning(root)) if isinstance(root, ast.Name) else ""  # by its import
+        if changed:
+            name = changed + name.removeprefix(self.meaning(root))  # type: ignore[arg-type]
+        if root is node or root in self.gone or (changed and not moved(name) and not _about(name)):
+            return
         new = self.new_name(name)
         if new and isinstance(node, ast.Attribute):
             self.replace(node, name, self.spelled(new))
@@ -406,13 +410,13 @@ class _File:
                 self.leave(node, name)
         if not changes:
             return
-        if not self.whole(node):
+        start, end = self.span(node)
+        if not self.whole(node) and (len(lines) != 1 or b"#" in self.source[start:end]):  # one fits where one was
             for name, new in changes:
                 self.found(node, name, f"write {new}", False)
             return
         indent = "\n" + " " * node.col_offset
         text = indent.join(f"from {module} import {', '.join(names)}" for module, names in lines.items())
-        start, end = self.span(node)
         if not text and self.parents[node] is self.tree:
             start, end = self.starts[node.lineno - 1], self.starts[node.end_lineno or node.lineno]
         self.edits.append(Edit(start, end, text or ("" if self.parents[node] is self.tree else "pass")))

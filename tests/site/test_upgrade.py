@@ -67,6 +67,12 @@ CASES = {
         "from jax.lib import xla_bridge\nxla_bridge.get_backend()",
         "jax.extend.backend.get_backend()",
     ),
+    "a line with others": (
+        "from jax.config import config; config.update('jax_enable_x64', True)",
+        "from jax import config; config.update('jax_enable_x64', True)",
+    ),
+    "a condition on one line": ("if True: from jax import tree_map", "if True: from jax.tree import map as tree_map"),
+    "flags": ("from jax.config import config as c\nFLAGS = c.FLAGS\nFLAGS.jax_x", "FLAGS = jax.config\nFLAGS.jax_x"),
     "letters": ('"é"; jnp.product(x)', '"é"; jnp.prod(x)'),
 }
 UNTOUCHED = {
@@ -115,7 +121,7 @@ def test_what_only_looks_old_is_left_alone(case: str) -> None:
         ("from jax.experimental.shard_map import shard_map\nshard_map(*x)", "its arguments are unpacked"),
         ("from jax.experimental.maps import thread_resources\nthread_resources.env", "gone"),
         ("jax.ops.index_update(*x)", "gone since 0.3.2"),
-        ("if True: from jax import tree_map", "write jax.tree.map"),
+        ("if True: from jax import tree_map, jit", "write jax.tree.map"),
         ("from jax.numpy import in1d\nin1d(x, y)", "gone since 0.4.24"),
         ("isinstance(x, (int, jax.random.KeyArray))", "gone since 0.4.24"),
         ("from jax.random import KeyArray\nisinstance(x, KeyArray)", "gone since 0.4.24"),
@@ -131,6 +137,14 @@ def test_what_is_left_is_marked_above_its_statement_once(old: str, why: str) -> 
     assert any(why in line for line in marked) and all(line.startswith(upgrade_jax.MARK) for line in marked)
     assert upgrade_jax.upgrade(upgraded.text).text == upgraded.text
     assert upgrade_jax.upgrade(source, marks=False).text == source
+
+
+def test_a_method_of_what_an_old_import_brought_is_found() -> None:
+    upgraded = upgrade_jax.upgrade("import jax\nfrom jax.config import config\nconfig.enable_omnistaging()\n")
+    assert [(finding.name, finding.done) for finding in upgraded.findings] == [
+        ("jax.config.config", True),
+        ("jax.config.enable_omnistaging", False),
+    ]
 
 
 OLD = [idiom for idiom in idioms() if NEWEST[idiom.name].end != "runs" and idiom.name not in BY_VALUE]
