@@ -1,12 +1,13 @@
 """Checks of the exercises on arrays, randomness, derivatives, vmap and pytrees."""
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from examiner.tools import Answer, Refused, counted, finite, largest, numbers, require, same, show, unchanged
+from examiner.tools import Answer, Refused, counted, finite, largest, names, numbers, require, same, show, unchanged
 from examiner.verdict import check
 
 
@@ -109,6 +110,26 @@ def shuffle_together(answer: Answer) -> None:
     require(stayed < 60, f"{stayed} of 6 * 20 rows stay at their places, so few orders are possible")
     steps = [(np.diff(order) % 20) for order in orders]
     require(not all(len(set(step)) == 1 for step in steps), "neighbors stay neighbors, so few orders are possible")
+    three = _orders(lambda key: answer(key, x[:3], jnp.arange(3))[1])
+    few = len({tuple(np.asarray(one).tolist()) for one in three})
+    require(few == 6, f"of the 6 orders of three rows, 60 keys give {few}")
+    cloned = "random_clone" in _names(answer, x, y)
+    require(not cloned, "it clones the key, which is a second use of it")
+
+
+def _orders(order: Answer) -> Any:
+    keys = jax.random.split(jax.random.key(0), 60)  # 60 keys leave out one of 6 orders once in 10 000 times
+    try:
+        return jax.vmap(order)(keys)  # compiles once
+    except jax.errors.JAXTypeError:  # it asks for the numbers of the key
+        return [order(key) for key in keys]
+
+
+def _names(answer: Answer, x: jax.Array, y: jax.Array) -> set[str]:
+    try:
+        return names(lambda key: answer(key, x, y), jax.random.key(0))
+    except jax.errors.JAXTypeError:  # it asks for the numbers of the key
+        return set()
 
 
 @check("core", "basics/random")
@@ -199,6 +220,7 @@ def gradient_norms(answer: Answer) -> None:
         w, xs, ys = numbers(3), numbers(count, 3, seed=1), numbers(count, seed=2)
         wanted = 2 * np.abs(np.asarray(xs) @ np.asarray(w) - ys) * np.linalg.norm(xs, axis=1)
         same(f"{count} examples with 3 features", answer(loss, w, xs, ys), wanted)
+    same("two examples whose gradient is zero", answer(loss, jnp.zeros(3), jnp.ones((2, 3)), jnp.zeros(2)), np.zeros(2))
 
     def waves(w: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
         return 1000 + jnp.cos(jnp.dot(w[:3], x) + w[3] * y)  # differences of it have few digits

@@ -17,7 +17,7 @@ from examiner.verdict import check
 def announce(answer: Answer) -> None:
     program = jax.jit(answer)
     for way, function in (("without jit", answer), ("under jit", program)):
-        for numbers_ in ([1.0, 3.0], [7.5, 2.0], [7.5, 2.0], [[-2.25, -3.0], [-9.0, -4.0]]):
+        for numbers_ in ([1.0, 3.0], [7.5, 2.0], [7.5, 2.0], [[-2.25, -3.0], [-9.0, -4.0]], 4099.0, [[[5.0], [6.0]]]):
             x = np.array(numbers_, np.float32)
             with contextlib.redirect_stdout(io.StringIO()) as heard:
                 same("x", function(jnp.asarray(x)), x)

@@ -144,6 +144,7 @@ def second_difference(answer: Answer) -> None:
             require(not off, text if len(off) < size else f"ring of {size}: wrong everywhere; gave {show(got[:3])} …")
         same(f"ring of {size}", got, wanted)
         _is_split("the result", got)
+        _is_split("without jit, the result", answer(mesh, _split(mesh, x)))
     others = sorted({kind for kind, _ in used} - {"collective-permute"})
     require(not others, f"it uses {' and '.join(others)}: devices get more than they need")
     sent = sum(count for _, count in used)

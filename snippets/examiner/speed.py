@@ -158,6 +158,7 @@ def Scaler(answer: type) -> None:  # noqa: N802  (the exercise is a class)
     require(not fresh, "a new factor costs a new program")
     same("another Scaler, of factor 3", third(x), np.array([3.0, 9.0]))
     same("the first one again", scaler(x), np.array([5.0, 15.0]))
+    same("Scaler(2.5)", answer(2.5)(x), np.array([2.5, 7.5]))
     same("x of another shape", scaler(jnp.ones((3, 2))), np.full((3, 2), 5.0))
     one_program(scaler, x)
 
@@ -182,7 +183,10 @@ def push(answer: Answer) -> None:
     again = traces_while(push_another)
     require(not again, "a call with another place and value is traced again")
     wanted[7] = -2
-    same("place 7, which holds 3, and value -2", answer(kept[0], 7, -2.0), wanted)
+    changed = answer(kept[0], 7, -2.0)
+    same("place 7, which holds 3, and value -2", changed, wanted)
+    small = answer(answer(changed, 7, 1e8), 7, 1.5)
+    require(small[7] == 1.5, f"place 7, which holds 1e8, and value 1.5: gave {show(small[7])} there")
 
 
 @check("core", "speed/memory")

@@ -1,6 +1,7 @@
 """Checks of the exercises on training, sampling and escape hatches."""
 
 import operator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,11 @@ def cross_entropy(answer: Answer) -> None:
     same("logits from -5000 to 3000", answer(large, several), np.float32(np.mean(losses)))
     slopes = np.array([[1, -1, 0], [0, 0, 0], [-1 / 2, 1 / 2, 0], [1 / 3, 1 / 3, -2 / 3]]) / 4
     same("logits from -5000 to 3000: the gradient", jax.grad(answer)(large, several), slopes, 2e-3)
+
+
+class _Layer(NamedTuple):
+    w: Any
+    b: Any
 
 
 @check("warm-up", "train/training")
@@ -52,6 +58,13 @@ def momentum_step(answer: Answer) -> None:
     two = answer(*(tuple(map(jnp.asarray, tree)) for tree in trees), 0.5, 0.25)
     wanted = (np.array(-1.25), np.array(2.5)), (np.array(4.5), np.array(1.0))
     same("params, velocity and grads that are tuples of two arrays", two, wanted)
+    own = [[np.full(2, number, np.float32)] for number in (1, 2, 3)]
+    answer(*own, 0.1, 0.5)
+    for number, name, [leaf] in zip((1, 2, 3), ("params", "velocity", "grads"), own):
+        require((leaf == number).all(), f"it changed a NumPy array of {name}, which belongs to the caller")
+    places = [_Layer(jnp.array(number), None) for number in (3.0, 0.0, 2.0)]
+    named = _Layer(np.array(2.8), None), _Layer(np.array(2.0), None)
+    same("params, velocity and grads that are named tuples with None", answer(*places, 0.1, 0.5), named)
 
 
 @check("warm-up", "train/training-loop")
@@ -107,6 +120,7 @@ def clip_gradient(answer: Answer) -> None:
         slope, passed = jax.jit(jax.grad(total, has_aux=True))(x)
         same(f"gradient [10, -0.5, -4], limit {limit:g}", slope, np.clip(factors, -limit, limit))
         same("x, while a gradient is computed", passed, x)
+    same("x, float16", answer(jnp.asarray(x, "float16"), 1.0), x.astype("float16"))
     table = np.array([[10.0, -0.5, 3.0, -4.0], [0.1, 9.0, -1.0, 0.3]], np.float32)
     slope = jax.grad(lambda x: jnp.sum(table * answer(x, 2.0)))(jnp.ones((2, 4)))
     same("the gradient of a matrix, limit 2", slope, np.clip(table, -2, 2))
@@ -152,6 +166,8 @@ def babylonian(answer: Answer) -> None:
     require(not counts, "the condition of its while_loop only counts, so it goes on when x**2 is near enough to a")
     last = np.asarray(answer(jnp.float32(1e36)))  # each iteration halves it; the root is 1e18
     require(4e20 < last < 9e20, f"a = 1e+36: gave {last:.3g}, expected 8.88e+20, which is what 50 iterations give")
+    slope = np.asarray(jax.grad(answer)(jnp.float32(1e36)))  # by the root of the loop, also if one more step follows it
+    require(not 1e-21 < slope < 1.3e-21, "a = 1e+36: the loop gives 4.44e+20, expected 8.88e+20: 50 steps from x = a")
 
 
 @check("challenge", "science/sampling")
@@ -196,6 +212,9 @@ def metropolis(answer: Answer) -> None:
     rate = (moves != 0).any(1).mean()
     text = f"for log_density = -x[0] it accepts {rate:.0%} of its proposals, expected 76%"
     require(abs(rate - 0.762) < 0.035, text)
+    moved = (moves != 0).any(1).astype(float)  # with this density, whether a step is accepted depends on no other step
+    linked = np.corrcoef(moved[1:], moved[:-1])[0, 1]
+    require(abs(linked) < 0.1, "a step stays more often after one that has stayed: the two share random numbers")
     down = (moves[:, 0] > 1).mean()
     text = f"for log_density = -x[0], {down:.1%} of its steps divide the density by more than e, expected 3.8%"
     require(abs(down - 0.038) < 0.015, text)

@@ -502,6 +502,28 @@ def _(key, x, y):  # swaps two rows
     return x[order], y[order]
 
 
+@wrong("shuffle_together", "of the 6 orders of three rows, 60 keys give 2")
+def _(key, x, y):
+    def swap(k, order):
+        i = len(y) - 1 - k
+        j = jax.random.randint(jax.random.fold_in(key, k), (), 0, i)
+        return order.at[i].set(order[j]).at[j].set(order[i])
+
+    order = jax.lax.fori_loop(0, len(y) - 1, swap, jnp.arange(len(y)))
+    return x[order], y[order]
+
+
+@wrong("shuffle_together", "of the 6 orders of three rows, 60 keys give 2")
+def _(key, x, y):
+    order = jnp.append(jax.random.permutation(key, len(y) - 1), len(y) - 1)
+    return x[order], y[order]
+
+
+@wrong("shuffle_together", "it clones the key")
+def _(key, x, y):
+    return jax.random.permutation(key, x), jax.random.permutation(jax.random.clone(key), y)
+
+
 # --- init ----------------------------------------------------------------------------------------------------------
 
 
@@ -899,6 +921,12 @@ def _(loss, w, xs, ys):
         return jax.vmap(lambda e: (loss(w + e, x, y) - loss(w - e, x, y)) / 2e-3)(1e-3 * jnp.eye(w.size))
 
     return jnp.linalg.norm(jax.vmap(differences)(xs, ys), axis=1)
+
+
+@wrong("gradient_norms", "whose gradient is zero")
+def _(loss, w, xs, ys):
+    grads = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(w, xs, ys)
+    return jnp.sqrt((grads**2).sum(1) + 1e-6)
 
 
 # --- ensemble ------------------------------------------------------------------------------------------------------

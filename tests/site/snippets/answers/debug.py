@@ -129,6 +129,12 @@ def _(x):
     return x
 
 
+@wrong("announce", "4099")
+def _(x):
+    jax.debug.print("largest: {}", x.astype(jnp.float16).max())
+    return x
+
+
 # --- culprit -------------------------------------------------------------------------------------------------------
 
 

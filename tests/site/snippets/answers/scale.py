@@ -579,3 +579,14 @@ def _(mesh, x):
         return jnp.diff(jnp.concatenate([before, x, after]), n=2)
 
     return jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
+
+
+@wrong("second_difference", "without jit, the result")
+def _(mesh, x):
+    def part(x):
+        left = jax.lax.ppermute(x[-1], "d", ring(mesh))
+        right = jax.lax.ppermute(x[0], "d", ring(mesh, -1))
+        return jnp.append(left, x[:-1]) - 2 * x + jnp.append(x[1:], right)
+
+    result = jax.shard_map(part, mesh=mesh, in_specs=P("d"), out_specs=P("d"))(x)
+    return jax.device_put(result, jax.NamedSharding(mesh, P()))

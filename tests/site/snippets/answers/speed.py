@@ -1038,6 +1038,17 @@ class _:
         return times(self.factor, x)
 
 
+@wrong("Scaler", "Scaler\\(2.5\\)")
+class _:
+    def __init__(self, factor):
+        self.factor = factor
+
+    multiply = staticmethod(jax.jit(lambda factor, x: factor * x))
+
+    def __call__(self, x):
+        return self.multiply(int(self.factor), x)
+
+
 # --- push ----------------------------------------------------------------------------------------------------------
 
 
@@ -1150,6 +1161,12 @@ def _(buffer, i, value):
 @partial(jax.jit, donate_argnames="buffer")
 def _(buffer, i, value):  # in the old memory, which is as large
     return buffer.astype(int).at[i].set(jnp.int32(value))
+
+
+@wrong("push", "which holds 1e8, and value 1.5")
+@partial(jax.jit, donate_argnums=0)
+def _(buffer, i, value):
+    return buffer.at[i].add(value - buffer[i])
 
 
 # --- energy --------------------------------------------------------------------------------------------------------

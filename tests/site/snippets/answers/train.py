@@ -193,6 +193,17 @@ def _(params, velocity, grads, rate, decay):
     return moved, velocity
 
 
+@wrong("momentum_step", "it changed a NumPy array of velocity")
+def _(params, velocity, grads, rate, decay):
+    def faster(v, g):
+        v *= decay
+        v += g
+        return v
+
+    velocity = jax.tree.map(faster, velocity, grads)
+    return jax.tree.map(lambda p, v: p - rate * v, params, velocity), velocity
+
+
 # --- epoch ---------------------------------------------------------------------------------------------------------
 
 
@@ -522,6 +533,19 @@ def _(x, limit):  # knows only three elements
     return same(x)
 
 
+def rounded_forward(x, limit):
+    return x.astype(jnp.float32), (limit, jnp.zeros((), x.dtype))
+
+
+@wrong("clip_gradient", "x, float16")
+@jax.custom_vjp
+def _(x, limit):
+    return x.astype(jnp.float32)
+
+
+_.defvjp(rounded_forward, lambda kept, g: (jnp.clip(g, -kept[0], kept[0]).astype(kept[1].dtype), None))
+
+
 # --- on_host -------------------------------------------------------------------------------------------------------
 
 
@@ -757,6 +781,20 @@ def _(a):  # a loop whose result nobody uses
     return jnp.sqrt(a)
 
 
+@wrong("babylonian", "50 steps from x = a")
+def _(a):
+    def go_on(state):
+        x, steps = state
+        return (jnp.abs(x * x - a) > 1e-6 * a) & (steps < 51)
+
+    def better(state):
+        x, steps = state
+        return (x + a / x) / 2, steps + 1
+
+    root = jax.lax.stop_gradient(jax.lax.while_loop(go_on, better, (a, 0))[0])
+    return root + (a - jax.lax.stop_gradient(a)) / (2 * root)
+
+
 # --- metropolis ----------------------------------------------------------------------------------------------------
 
 
@@ -937,3 +975,14 @@ def _(key, log_density, start, steps):
         return jnp.log(jax.random.uniform(key)) < log_density(new) - log_density(x)
 
     return walk(key, start, steps, lambda _, noise: noise, goes)
+
+
+@wrong("metropolis", "the two share random numbers")
+def _(key, log_density, start, steps):
+    def step(here, i):
+        there = here + jax.random.normal(jax.random.fold_in(key, i), start.shape)
+        chance = jax.random.uniform(jax.random.fold_in(key, i + 1))
+        here = jnp.where(jnp.log(chance) < log_density(there) - log_density(here), there, here)
+        return here, here
+
+    return jax.lax.scan(step, start, jnp.arange(steps))[1]
