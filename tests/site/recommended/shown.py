@@ -1,4 +1,4 @@
-"""The programs of a page as they stand there, for what a test copies from them or runs whole."""
+"""The text of a page's programs: check that it contains what a test copies, or run the first program of an answer."""
 
 import contextlib
 import io
@@ -31,7 +31,7 @@ def shows(name: str, *codes: str) -> None:
 
 @cache
 def visible(name: str) -> dict[str, Any]:
-    """The names that the first program of an answer leaves, which runs once; those of the hidden ones are others.
+    """The names that the first program of an answer defines, run once and without the hidden programs.
 
     An error that the page shows ends it.
     """
