@@ -279,3 +279,35 @@ def test_a_variance_in_float64_survives_an_offset(x: Array, offset: float) -> No
     precise_var = program("debug/float64.md", "precise_var")["precise_var"]
     shifted = (x + np.float32(offset)).astype(np.float32)
     assert_same(precise_var(shifted), shifted.astype(float).var(), rtol=1e-6, atol=1e-12)
+
+
+@cache
+def logarithm() -> Any:
+    """Return a function that is compiled once and called often."""
+    return jax.jit(jnp.log)
+
+
+def switch(nans: bool) -> None:
+    """Turn the check on or off for a moment."""
+    with jax.debug_nans(nans):
+        pass
+
+
+BEFORE: dict[str, Callable[[], Any]] = {
+    "vmap": lambda: jax.vmap(jnp.square)(jnp.ones(3)),
+    "var": lambda: jnp.var(jnp.ones(3)),
+    "on": lambda: switch(True),
+    "off": lambda: switch(False),
+}
+calls = st.lists(st.sampled_from([*BEFORE, 1.0, 0.0, np.inf, -1.0, np.nan]), max_size=6)
+
+
+@attack("debug/nans.md#whole-program", before=calls, inside=calls)
+def test_the_check_around_a_program_sees_each_call(before: list[Any], inside: list[Any]) -> None:
+    for call in before:
+        BEFORE[call]() if call in BEFORE else logarithm()(call)
+    with jax.debug_nans(True):
+        for call in inside:
+            bad = call not in BEFORE and not call >= 0
+            with pytest.raises(FloatingPointError) if bad else contextlib.nullcontext():
+                BEFORE[call]() if call in BEFORE else logarithm()(call)

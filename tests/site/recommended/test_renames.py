@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,7 @@ def test_a_setting_holds_from_now_on(switches: list[bool], x: Array) -> None:
             refused = pytest.raises(FloatingPointError) if switch and np.isnan(expected).any() else None
             with refused or contextlib.nullcontext():
                 # Compiled anew: after `vmap`, JAX checks only the first call of a function (debug/nans.md).
-                assert_same(jax.jit(lambda x: jnp.sqrt(x))(x), expected)
+                assert_same(jax.jit(partial(jnp.sqrt))(x), expected)
     finally:
         jax.config.update("jax_debug_nans", False)
 
