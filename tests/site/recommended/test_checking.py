@@ -302,7 +302,7 @@ BEFORE: dict[str, Callable[[], Any]] = {
 calls = st.lists(st.sampled_from([*BEFORE, 1.0, 0.0, np.inf, -1.0, np.nan]), max_size=6)
 
 
-@attack("debug/nans.md#whole-program", before=calls, inside=calls)
+@attack("answers/numerics.md#find-nan", before=calls, inside=calls)
 def test_the_check_around_a_program_sees_each_call(before: list[Any], inside: list[Any]) -> None:
     for call in before:
         BEFORE[call]() if call in BEFORE else logarithm()(call)
