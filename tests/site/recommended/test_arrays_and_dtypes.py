@@ -217,6 +217,21 @@ def test_a_scope_adds_up_in_float64(x: Array) -> None:
         assert (named * 2.0).dtype == jnp.mean(named).dtype == jnp.float32
 
 
+def _weighed(x: Any) -> Any:
+    with jax.enable_x64(True):
+        result = jnp.sum(jnp.sort(x.astype(jnp.float64)) * jnp.array([1e9, 1.0, -1e9]))
+    return result.astype(jnp.float32)
+
+
+def test_a_scope_belongs_around_the_gradient() -> None:
+    x = jnp.array([3.0, 1.0, 2.0])
+    for slope in (jax.grad(_weighed), jax.jit(jax.grad(_weighed)), jax.grad(jax.jit(_weighed))):
+        with pytest.raises(TypeError, match="same dtypes"):
+            slope(x)
+        with jax.enable_x64(True):
+            np.testing.assert_array_equal(slope(x), np.array([-1e9, 1e9, 1.0], np.float32))
+
+
 @attack(f"{DTYPES}#weak-type", f"{DTYPES}#widened", dtype=st.sampled_from(["bfloat16", "float16", "float32", "int8"]),
         number=st.sampled_from([2, 0.5, 8**0.5]))  # fmt: skip
 def test_a_python_number_keeps_the_dtype(dtype: str, number: float) -> None:

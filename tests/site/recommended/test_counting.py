@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -140,6 +140,32 @@ def test_each_new_trace_is_explained_and_no_other_call(names: list[str]) -> None
         assert len(explained) == (kind(x) not in met)
         assert all("double" in message for message in explained)
         met.add(kind(x))
+
+
+def _add(total: Any, x: Any) -> tuple[Any, None]:
+    return total + x, None
+
+
+def _twice(x: Any) -> Any:
+    return 2 * x
+
+
+UNEXPLAINED: dict[str, Callable[[int], Any]] = {
+    "an operation outside jit": lambda n: jnp.flip(np.ones(n, np.float32)),
+    "another length": lambda n: jax.lax.scan(_add, np.float32(0), np.ones(n, np.float32)),
+    "more rows": lambda n: jax.vmap(jax.jit(_twice))(np.ones((n, 7), np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", UNEXPLAINED)
+def test_what_is_not_a_trace_of_a_jitted_function_is_listed_but_not_explained(name: str) -> None:
+    jax.clear_caches()
+    call = UNEXPLAINED[name]
+    call(41)
+    with logged() as messages, jax.explain_cache_misses(True), jax.log_compiles(True):
+        call(42)
+    assert any(message.startswith("Compiling") for message in messages), messages
+    assert not any("TRACING CACHE MISS" in message for message in messages), messages
 
 
 @attack(f"{AGAIN}#static-self", scales=st.lists(FACTORS, min_size=1, max_size=2), x=st.sampled_from([0, 3]))

@@ -199,6 +199,39 @@ def test_a_negative_element_raises(x: Array, sign: int) -> None:
         assert_same(root(x), np.sqrt(x.astype(float)))
 
 
+def _checked_loss(w: Any, x: Any) -> Any:
+    value = jnp.mean((w * x) ** 2)
+    return eqx.error_if(value, jnp.isnan(value), "the loss is NaN")
+
+
+def _slope_of_both(w: Any, x: Any) -> Any:
+    both: Any = eqx.filter_value_and_grad(_checked_loss)
+    return both(w, x)[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "raises"),
+    [
+        (eqx.filter_jit(eqx.filter_grad(_checked_loss)), False),
+        (eqx.filter_jit(_slope_of_both), False),
+        (jax.jit(jax.grad(_checked_loss)), False),
+        (eqx.filter_jit(eqx.filter_value_and_grad(_checked_loss)), True),
+        (jax.jit(jax.value_and_grad(_checked_loss)), True),
+        (eqx.filter_jit(_checked_loss), True),
+        (eqx.filter_grad(_checked_loss), True),
+    ],
+    ids=["filtered slope", "slope of both", "slope", "filtered both", "both", "value", "eager slope"],
+)
+def test_a_check_of_the_loss_needs_the_loss(call: Any, raises: bool) -> None:
+    nan = jnp.float32(jnp.nan)
+    for _ in range(2):
+        if raises:
+            with pytest.raises(RuntimeError, match="the loss is NaN"):
+                jax.block_until_ready(call(jnp.float32(1), nan))
+        else:
+            assert jnp.isnan(call(jnp.float32(1), nan))
+
+
 @attack(f"{PAGE}#warm-up", step=st.integers(0, 200))
 def test_both_schedules_are_the_formula(step: int) -> None:
     found = made("warm-up", "whole", "pieces")

@@ -1,5 +1,6 @@
 """Attacks on the answers about numerics and mixed precision: the same numbers in float64, and each dtype's own rounding."""
 
+import re
 from functools import cache
 from typing import Any
 
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 import optax
+import pytest
 from hypothesis import strategies as st
 from scipy import special
 
@@ -50,6 +52,39 @@ def test_eager_and_compiled_results_are_close(x: Array) -> None:
         program(f"{PAGE}#jit-changes-digits", "standardize")["standardize"](jnp.asarray(x)), expected, atol=1e-3
     )
     assert_same(compiled(f"{PAGE}#jit-changes-digits", "standardize")(x), expected, atol=1e-3)
+
+
+@jax.custom_vjp
+def _product(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+_product.defvjp(lambda a, b: (a @ b, (a, b)), lambda kept, g: (g @ kept[1].T, kept[0].T @ g))
+
+
+def _plain(a: Any, b: Any) -> Any:
+    return a @ b
+
+
+@pytest.mark.parametrize("around", [lambda f: f, jax.jit, jax.checkpoint], ids=["plain", "jit", "checkpoint"])
+@pytest.mark.parametrize(("product", "inside"), [(_product, 1), (_plain, 3)], ids=["own rule", "no rule"])
+def test_a_precision_belongs_around_the_gradient(around: Any, product: Any, inside: int) -> None:
+    def loss(a: Any, b: Any) -> Any:
+        return jnp.sum(around(product)(a, b))
+
+    def with_its_own(a: Any, b: Any) -> Any:
+        with jax.default_matmul_precision("highest"):
+            return loss(a, b)
+
+    def slope(a: Any, b: Any) -> Any:
+        with jax.default_matmul_precision("highest"):
+            return jax.grad(loss, (0, 1))(a, b)
+
+    square = jnp.ones((2, 2))
+    for function, expected in ((jax.grad(with_its_own, (0, 1)), inside), (slope, 3)):
+        text = str(jax.make_jaxpr(function)(square, square))
+        assert text.count("dot_general[") == 3
+        assert len(re.findall(r"precision=\(?Precision\.HIGHEST", text)) == expected
 
 
 @attack(f"{PAGE}#matmul-precision", a=arrays((3, 4), odd=False), b=arrays((4, 3), odd=False))
