@@ -9,7 +9,7 @@ PROJECT = find_project(Path(__file__))
 
 # Words that a reader has from NumPy, that stand in every second sentence or link, or that have an ordinary meaning as
 # well: a tooltip at each would be in the way, or wrong.
-EVERYDAY = "carry, device, dtype, gradient, host, key, mask, reference, tracing"
+EVERYDAY = "carry, device, dtype, gradient, host, key, mask, reference, residual, tracing"
 
 
 def glossary() -> dict[str, str]:
