@@ -1,13 +1,17 @@
 /* Make the article of a page ready for the book, and return it as XHTML: what paper shows, with ids of its own. */
-({ key, keys, root, url }) => {
+(({ key, keys, root, url }) => {
   const article = document.querySelector("article");
-  for (const details of article.querySelectorAll("details.note, details.info, details.example, details.tip")) details.open = true;
+  for (const details of article.querySelectorAll("details.note, details.info, details.example, details.tip")) {
+    details.open = true;
+  }
   article.querySelectorAll("details:not([open])").forEach((part) => part.remove());
   const hidden = [...article.querySelectorAll("*")].filter(
     (part) => !part.closest("svg, math") && !part.checkVisibility() && !part.id,
   );
   hidden.forEach((part) => part.remove());
-  article.querySelectorAll(".headerlink, .live-masthead, button, script, style, nav, form").forEach((part) => part.remove());
+  article.querySelectorAll(".headerlink, .live-masthead, button, script, style, nav, form").forEach((part) =>
+    part.remove()
+  );
   for (const details of article.querySelectorAll("details")) {
     const block = Object.assign(document.createElement("div"), { className: "note" });
     const title = details.querySelector(":scope > summary");
@@ -19,15 +23,16 @@
     block.append(...details.childNodes);
     details.replaceWith(block);
   }
-  for (const level of [5, 4, 3, 2, 1])
+  for (const level of [5, 4, 3, 2, 1]) {
     for (const heading of article.querySelectorAll(`h${level}`)) {
       const lower = document.createElement(`h${level + 1}`);
       lower.id = heading.id;
       lower.append(...heading.childNodes);
       heading.replaceWith(lower);
     }
+  }
   const own = (id) => `${key}--${id}`;
-  for (const part of article.querySelectorAll("*"))
+  for (const part of article.querySelectorAll("*")) {
     for (const { name, value } of [...part.attributes]) {
       if (name === "id") part.id = own(value);
       else if (["aria-labelledby", "aria-describedby", "for"].includes(name)) part.removeAttribute(name);
@@ -35,6 +40,7 @@
       else if (name === "xlink:href" && value.startsWith("#")) part.setAttribute(name, `#${own(value.slice(1))}`);
       else if (value.includes("url(#")) part.setAttribute(name, value.replace(/url\(#/g, `url(#${key}--`));
     }
+  }
   for (const link of article.querySelectorAll("a[href]")) {
     const target = new URL(link.getAttribute("href"), location.href);
     const [page, anchor] = [target.href.split("#")[0], decodeURIComponent(target.hash.slice(1))];
@@ -49,4 +55,4 @@
   title.id = key;
   const serializer = new XMLSerializer();
   return [...article.childNodes].map((node) => serializer.serializeToString(node)).join("");
-}
+});

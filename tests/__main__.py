@@ -70,6 +70,8 @@ _ENGINE = "tests --ignore tests/site --ignore tests/browser"
 STEPS = [
     Step("style of the code", "ruff check"),
     Step("layout of the code", "ruff format --check"),
+    Step("style of the scripts", "deno lint"),
+    Step("layout of the scripts", "deno fmt --check"),
     Step("spelling", "codespell"),
     Step("types", "mypy"),
     Step("pages can be read, and are on record", "livepages check"),

@@ -189,11 +189,15 @@ def test_nothing_stray_is_at_the_root() -> None:
         ".pre-commit-config.yaml",
         "LICENSE",
         "Makefile",
+        "deno.json",
     }
 
 
 def test_what_runs_before_a_commit_has_the_versions_of_the_lock() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
     lock = (ROOT / "requirements/python-3.12.txt").read_text(encoding="utf-8")
-    for name, hook in zip(("ruff", "codespell"), hooks, strict=True):
-        assert f"\n{name}=={hook['rev'].removeprefix('v')} " in lock, "bring .pre-commit-config.yaml up to date"
+    versions = {name: hook["rev"].removeprefix("v") for name, hook in zip(("ruff", "codespell"), hooks, strict=False)}
+    for each in hooks[2]["hooks"]:
+        (versions["deno"],) = (package.removeprefix("deno==") for package in each["additional_dependencies"])
+        for name, version in versions.items():
+            assert f"\n{name}=={version} " in lock, "bring .pre-commit-config.yaml up to date"

@@ -25,7 +25,8 @@
 
   // A click into the code edits it there. A finger scrolls, a drag selects, and a name leads to its reference.
   const into = ({ target, pointerType }) =>
-    pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") && target.closest(".live-editable code");
+    pointerType !== "touch" && getSelection().isCollapsed && !target.closest("a, button, aside") &&
+    target.closest(".live-editable code");
   document.addEventListener("click", (event) => {
     if (event.target.matches(".live-take")) return load("copy.js").then(({ copy }) => copy(event.target));
     const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
@@ -38,7 +39,11 @@
   const unloaded = (asked) => {
     const place = asked.closest(".live-acts, .live-editable") ?? asked;
     const said = "Running and editing could not be loaded: is the site within reach? Reload the page to try again.";
-    const note = Object.assign(document.createElement("span"), { className: "live-unloaded", role: "status", textContent: said });
+    const note = Object.assign(document.createElement("span"), {
+      className: "live-unloaded",
+      role: "status",
+      textContent: said,
+    });
     place.after(note);
   };
 
@@ -55,7 +60,9 @@
     offer();
     if (stored(`live-edits:${location.pathname}`)) load("page.js").then(({ restore }) => restore());
     if (document.querySelector(".live-vary")) import(new URL("vary.js", own)).then(({ vary }) => vary());
-    for (const place of document.querySelectorAll("[data-live-edits]")) load("stored.js").then(({ list }) => list(place));
+    for (const place of document.querySelectorAll("[data-live-edits]")) {
+      load("stored.js").then(({ list }) => list(place));
+    }
   };
 
   // Material replaces pages in place, and tells those who listen to it.

@@ -33,7 +33,7 @@ const build = (place) => {
     (name.order.length ? slider : choice)(name, (at) => {
       chosen[number] = at;
       show();
-    }),
+    })
   );
   show();
   place.replaceChildren(

@@ -32,8 +32,9 @@ const title = (heading) => heading.textContent.replace(/¶$/, "").trim();
 // The heading and what follows it, up to the next one.
 const section = (heading) => {
   const parts = [heading];
-  for (let part = heading.nextElementSibling; part && !/^H[12]$/.test(part.tagName); part = part.nextElementSibling)
+  for (let part = heading.nextElementSibling; part && !/^H[12]$/.test(part.tagName); part = part.nextElementSibling) {
     if (!part.matches("nav, aside")) parts.push(part);
+  }
   return parts;
 };
 

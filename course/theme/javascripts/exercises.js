@@ -8,7 +8,9 @@ const root = new URL("../", import.meta.url);
 // description is written; imports may precede it.
 export const stub = (source) => {
   const name = source.match(/^(?:(?:import |from |@).*\n|\n)*(?:def|class) (\w+)/)?.[1];
-  return /^ {4}return NotImplemented$/m.test(source) || /^class \w+.*:\n {4}"""[^"]*"""\s*$(?![^])/m.test(source) ? name : undefined;
+  return /^ {4}return NotImplemented$/m.test(source) || /^class \w+.*:\n {4}"""[^"]*"""\s*$(?![^])/m.test(source)
+    ? name
+    : undefined;
 };
 
 export const examination = (name) => `from examiner import examine\nexamine(${name})`;
@@ -27,7 +29,9 @@ const done = () => {
 export const solved = (name) => {
   try {
     localStorage.setItem(KEY, JSON.stringify([...done().add(name)]));
-  } catch {} // the verdict is shown where the browser keeps nothing, too
+  } catch {
+    // the verdict is shown where the browser keeps nothing, too
+  }
   mark();
 };
 
@@ -49,7 +53,9 @@ export const next = (exercises) => {
 export const mark = () => {
   for (const name of done()) {
     if (!/^\w+$/.test(name)) continue;
-    const titles = [...document.querySelectorAll(".filename")].filter(({ textContent }) => textContent.startsWith(`${name}:`));
+    const titles = [...document.querySelectorAll(".filename")].filter(({ textContent }) =>
+      textContent.startsWith(`${name}:`)
+    );
     for (const part of [document.querySelector(`h2#${name}`), ...titles]) part?.classList.add("live-solved");
   }
 };

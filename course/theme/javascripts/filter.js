@@ -29,9 +29,17 @@ document$.subscribe(() => {
 
   // A row with cells says which releases they are, and gets a link to itself.
   for (const { row, id, seen } of rows.filter(({ seen }) => seen)) {
-    const same = [...seen.matchAll(/(.)\1*/g)].map(({ 0: cells, index }) => [releases[index], releases[index + cells.length - 1], cells[0]]);
-    row.firstElementChild.title = same.map(([first, last, cell]) => `${first === last ? first : `${first} to ${last}`} ${cell}`).join(", ");
-    const link = Object.assign(document.createElement("a"), { className: "headerlink", href: `#${id}`, textContent: "¶" });
+    const same = [...seen.matchAll(/(.)\1*/g)].map((
+      { 0: cells, index },
+    ) => [releases[index], releases[index + cells.length - 1], cells[0]]);
+    row.firstElementChild.title = same.map(([first, last, cell]) =>
+      `${first === last ? first : `${first} to ${last}`} ${cell}`
+    ).join(", ");
+    const link = Object.assign(document.createElement("a"), {
+      className: "headerlink",
+      href: `#${id}`,
+      textContent: "¶",
+    });
     link.ariaLabel = "Link to this row";
     row.firstElementChild.append(link);
   }
@@ -40,7 +48,8 @@ document$.subscribe(() => {
     const wanted = words.value.toLowerCase().split(/\s+/);
     const from = releases.indexOf(ran.value);
     const fits = ({ text, seen }) =>
-      wanted.every((word) => text.includes(word)) && (from < 0 || (/[▇▅]/.test(seen[from]) && /[▃▁]/.test(seen.at(-1))));
+      wanted.every((word) => text.includes(word)) &&
+      (from < 0 || (/[▇▅]/.test(seen[from]) && /[▃▁]/.test(seen.at(-1))));
     // A row that the address leads to is shown in any case.
     for (const each of rows) each.row.hidden = !fits(each) && !each.row.querySelector(":target");
     const names = document.querySelector("[data-live-names]");
@@ -53,7 +62,7 @@ document$.subscribe(() => {
     // A heading, and what stands below it, goes with the last of its rows.
     for (const heading of document.querySelectorAll("article h2")) {
       const parts = [heading];
-      for (let next = heading; (next = next.nextElementSibling) && next.tagName !== "H2"; ) parts.push(next);
+      for (let next = heading; (next = next.nextElementSibling) && next.tagName !== "H2";) parts.push(next);
       const own = parts.flatMap((part) => (part.matches(kinds) ? part : [...part.querySelectorAll(kinds)]));
       const none = own.length > 0 && own.every((row) => row.hidden);
       for (const part of parts) if (!own.includes(part)) part.hidden = none;
@@ -61,8 +70,9 @@ document$.subscribe(() => {
   };
   const keep = () => {
     const address = new URL(location.href);
-    for (const [name, { value }] of Object.entries(fields))
+    for (const [name, { value }] of Object.entries(fields)) {
       value.trim() ? address.searchParams.set(name, value.trim()) : address.searchParams.delete(name);
+    }
     history.replaceState(history.state, "", address);
   };
   place.addEventListener("input", () => {

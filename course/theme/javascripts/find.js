@@ -9,7 +9,9 @@ const TERMS = 30; // of a long query, the rarest
 
 // --- words ---------------------------------------------------------------------------------------------------------
 
-const COMMON = new Set("a an the is are do does did i my me we you your to of it its this that be am was so by".split(" "));
+const COMMON = new Set(
+  "a an the is are do does did i my me we you your to of it its this that be am was so by".split(" "),
+);
 const surface = new Map(); // a term of the index, as it was first written
 
 // Words that people use for one another. The first of each line stands for all.
@@ -58,7 +60,12 @@ const terms = (text) => {
   for (const [word] of text.matchAll(/[\p{L}_]\w*(?:\.[\p{L}_]\w*)*|\d+(?:\.\d+)+|\d{2,}/gu)) {
     if (COMMON.has(word.toLowerCase())) continue;
     const parts = word.split(/[._]+|(?<=[a-z\d])(?=[A-Z])/).filter(Boolean);
-    if (parts.length > 1) found.push(surfaced(word.toLowerCase()), ...word.split(".").slice(1).filter((part) => part.includes("_")).map((part) => surfaced(part.toLowerCase())));
+    if (parts.length > 1) {
+      found.push(
+        surfaced(word.toLowerCase()),
+        ...word.split(".").slice(1).filter((part) => part.includes("_")).map((part) => surfaced(part.toLowerCase())),
+      );
+    }
     for (const part of parts) if (!COMMON.has(part.toLowerCase())) found.push(term(part));
   }
   return found;
@@ -95,23 +102,40 @@ const plain = (text) =>
     .trim();
 
 const kind = (location) =>
-  /^answers\/.*#/.test(location) ? "answer"
-  : /^lookup\/errors[\w-]*\/#/.test(location) ? "error"
-  : /^lookup\/claims/.test(location) ? "claim"
-  : /^lookup\/names/.test(location) ? "name"
-  : /^practice\//.test(location) ? "practice"
-  : /#where-next$/.test(location) ? "link"
-  : "section";
+  /^answers\/.*#/.test(location)
+    ? "answer"
+    : /^lookup\/errors[\w-]*\/#/.test(location)
+    ? "error"
+    : /^lookup\/claims/.test(location)
+    ? "claim"
+    : /^lookup\/names/.test(location)
+    ? "name"
+    : /^practice\//.test(location)
+    ? "practice"
+    : /#where-next$/.test(location)
+    ? "link"
+    : "section";
 
 const WEIGHT = { link: 0.4, answer: 1, error: 0.9, claim: 0.5, name: 0.35, practice: 0.5, section: 1 };
 
 const read = async () => {
   const { docs } = await (await fetch(new URL("../search/search_index.json", import.meta.url))).json();
-  const titles = new Map(docs.filter(({ location }) => !location.includes("#")).map((doc) => [doc.location, doc.title]));
+  const titles = new Map(
+    docs.filter(({ location }) => !location.includes("#")).map((doc) => [doc.location, doc.title]),
+  );
   const sections = docs.map(({ location, title, text, asked = [] }, id) => {
     const page = location.split("#")[0];
     const prose = plain(text.replace(/<pre>.*?<\/pre>/gs, " … ")).replace(/(… )+/g, "… ");
-    return { id, location, page, title: plain(title), text: plain(text), prose, of: plain(titles.get(page) ?? ""), asked };
+    return {
+      id,
+      location,
+      page,
+      title: plain(title),
+      text: plain(text),
+      prose,
+      of: plain(titles.get(page) ?? ""),
+      asked,
+    };
   });
   const index = new MiniSearch({
     fields: ["title", "asked", "text", "of"],
@@ -132,11 +156,22 @@ const read = async () => {
   // Words as they are written, with their number; names of JAX and its neighbors count most.
   const spoken = new Map();
   for (const [term, count] of seen) spoken.set(surface.get(term), Math.max(count, spoken.get(surface.get(term)) ?? 0));
-  for (const { kind, location } of sections)
-    if (kind === "name")
-      for (const name of [location.split("#")[1] ?? "", location.split(".").at(-1)]) spoken.set(name.toLowerCase(), 1e4);
+  for (const { kind, location } of sections) {
+    if (kind === "name") {
+      for (const name of [location.split("#")[1] ?? "", location.split(".").at(-1)]) {
+        spoken.set(name.toLowerCase(), 1e4);
+      }
+    }
+  }
   const rare = (term) => Math.log(1 + sections.length / ((seen.get(term) ?? 0) + 0.5));
-  return { sections, index, seen, spoken, rare, byEnd: new Map(sections.map((section) => [section.location.split("#")[1]?.toLowerCase(), section])) };
+  return {
+    sections,
+    index,
+    seen,
+    spoken,
+    rare,
+    byEnd: new Map(sections.map((section) => [section.location.split("#")[1]?.toLowerCase(), section])),
+  };
 };
 
 // --- messages ------------------------------------------------------------------------------------------------------
@@ -197,7 +232,13 @@ const released = async (lower, message) => {
   const isModule = [...known.spelled.keys()].some((other) => other.startsWith(`${lower}.`));
   if (!facts.gone && (isModule || (message && !facts.since))) return;
   const page = "lookup/names/";
-  return { page, location: `${page}?filter=${name}`, title: name, prose: `jax: ${told(facts, known.releases)}. ${says}`.trim(), kind: "name" };
+  return {
+    page,
+    location: `${page}?filter=${name}`,
+    title: name,
+    prose: `jax: ${told(facts, known.releases)}. ${says}`.trim(),
+    kind: "name",
+  };
 };
 
 // --- ranking -------------------------------------------------------------------------------------------------------
@@ -243,7 +284,9 @@ const literal = (query, text) => {
 
 const rank = ({ sections, index, seen, rare }, query, message) => {
   let asked = [...new Set(terms(message || query))];
-  if (asked.length > TERMS) asked = asked.sort((a, b) => rare(b) - rare(a)).filter((term) => seen.has(term)).slice(0, TERMS);
+  if (asked.length > TERMS) {
+    asked = asked.sort((a, b) => rare(b) - rare(a)).filter((term) => seen.has(term)).slice(0, TERMS);
+  }
   const known = asked.filter((term) => seen.has(term));
   const typing = !message && /\w$/.test(query) ? asked.at(-1) : undefined;
   const hits = index.search(
@@ -326,25 +369,33 @@ let ready;
 export const find = async (query) => {
   const site = await (ready ??= read());
   const { sections, seen, byEnd } = site;
-  site.pages ??= new Map(sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]));
+  site.pages ??= new Map(
+    sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]),
+  );
   const message = messageOf(query.trim());
   const typed = query.trim();
   const said = message ? typed : plainly(typed);
   const text = message ? typed : corrected(said, site);
   let hits = rank(site, text, message);
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
-  const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) || byEnd.get(`old-${end}`);
+  const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) ||
+    byEnd.get(`old-${end}`);
   const name = exact ? undefined : await released(end, message || /'/.test(text));
   const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
-  const entry = hits.find(({ section, share, literal }) => section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4));
+  const entry = hits.find(({ section, share, literal }) =>
+    section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
+  );
   if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
   else if (name) hits = [{ section: name, queryTerms: terms(text) }, ...hits];
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
-  else if (unknown.length && !message) note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}. The nearest sections are:`;
-  else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
-  else if (!message && !(hits[0]?.share >= 0.45)) note = "Nothing here answers that as asked. The nearest sections are:";
+  else if (unknown.length && !message) {
+    note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}. The nearest sections are:`;
+  } else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
+  else if (!message && !(hits[0]?.share >= 0.45)) {
+    note = "Nothing here answers that as asked. The nearest sections are:";
+  }
   if (text !== said) note = `No section has “${typed}”. These have “${text}”:`;
   hits = hits.slice(0, SHOWN);
   return { items: grouped(hits, site.pages), suggest: completed(text, seen), note };
@@ -357,8 +408,9 @@ const distance = (one, other) => {
     const now = [i];
     for (let j = 1; j <= other.length; j++) {
       now[j] = Math.min(last[j] + 1, now[j - 1] + 1, last[j - 1] + (one[i - 1] !== other[j - 1]));
-      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1])
+      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) {
         now[j] = Math.min(now[j], before[j - 2] + 1);
+      }
     }
     [before, last] = [last, now];
   }
@@ -380,7 +432,8 @@ const nearest = (unknown, words) => {
 // Whether no section has a word, nor one that it may become when it is typed to its end.
 const isUnknown = (word, { seen, spoken }) => {
   const found = terms(word);
-  return /^\p{L}{4,}\W?$/u.test(word) && found.length > 0 && !found.some((term) => seen.has(term)) && ![...spoken.keys()].some((known) => known.startsWith(word.toLowerCase()));
+  return /^\p{L}{4,}\W?$/u.test(word) && found.length > 0 && !found.some((term) => seen.has(term)) &&
+    ![...spoken.keys()].some((known) => known.startsWith(word.toLowerCase()));
 };
 
 // A query with each word that the site doesn't know replaced by the one it was probably meant to be.
@@ -397,8 +450,9 @@ const completed = (text, seen) => {
   const last = text.split(/[\s-]+/).at(-1);
   if (last.length < 3) return [];
   let best = "";
-  for (const [term, count] of seen)
+  for (const [term, count] of seen) {
     if (term.startsWith(last) && term.length > last.length && count > (seen.get(best) ?? 0)) best = term;
+  }
   return best ? [surface.get(best) ?? best] : [];
 };
 

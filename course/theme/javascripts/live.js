@@ -12,8 +12,9 @@ const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => re
 const name = (added) => {
   for (const nav of added.parentElement.querySelectorAll("nav.md-code__nav")) nav.setAttribute("role", "none");
   for (const button of added.parentElement.querySelectorAll(".md-code__button")) button.ariaLabel = "Copy to clipboard";
-  for (const mark of added.parentElement.querySelectorAll(".md-annotation__index"))
+  for (const mark of added.parentElement.querySelectorAll(".md-annotation__index")) {
     mark.ariaLabel = `Note ${mark.firstElementChild.dataset.mdAnnotationId}`;
+  }
 };
 
 new MutationObserver((changes) => {
@@ -28,14 +29,18 @@ const own = document.currentScript.src;
 document.documentElement.dataset.liveExercises = new URL("exercises.js", own);
 const near = new IntersectionObserver(
   (parts) => {
-    for (const { isIntersecting, target } of parts)
-      if (isIntersecting || location.search) import(new URL(target.matches(".live-panes") ? "panes.js" : "filter.js", own));
+    for (const { isIntersecting, target } of parts) {
+      if (isIntersecting || location.search) {
+        import(new URL(target.matches(".live-panes") ? "panes.js" : "filter.js", own));
+      }
+    }
   },
   { rootMargin: "50%" },
 );
 
 // Paper has what is open on the screen. The theme opens all that is folded when it is about to be printed, right after this.
-const fold = () => document.querySelectorAll("details:not([open])").forEach((part) => part.classList.add("live-folded"));
+const fold = () =>
+  document.querySelectorAll("details:not([open])").forEach((part) => part.classList.add("live-folded"));
 const unfold = () => document.querySelectorAll(".live-folded").forEach((part) => part.classList.remove("live-folded"));
 const printed = matchMedia("print");
 printed.addEventListener("change", ({ matches }) => (matches ? fold() : unfold()));
@@ -80,12 +85,17 @@ const end = (event) => {
 for (const type of ["pointerover", "focusin"]) addEventListener(type, begin);
 for (const type of ["pointerout", "focusout"]) addEventListener(type, end);
 // A long press is neither a click nor the browser's menu.
-for (const type of ["click", "contextmenu"]) addEventListener(type, (event) => pressed && named(event) && event.preventDefault(), true);
+for (const type of ["click", "contextmenu"]) {
+  addEventListener(type, (event) => pressed && named(event) && event.preventDefault(), true);
+}
 
 // The site for the JAX that its reader has: asked for in the header and in cards, and kept in the browser.
 let versions;
 const version = () => (versions ??= import(new URL("version.js", own)));
-document.addEventListener("click", ({ target }) => target.closest("[data-live-version]") && version().then(({ ask }) => ask()));
+document.addEventListener(
+  "click",
+  ({ target }) => target.closest("[data-live-version]") && version().then(({ ask }) => ask()),
+);
 
 // A link to what lies in something folded opens it.
 const open = () => {
@@ -107,15 +117,21 @@ const stored = (name) => {
 };
 
 const arrived = () => {
-  if (/\/practice\//.test(location.pathname) && stored("live-exercises"))
+  if (/\/practice\//.test(location.pathname) && stored("live-exercises")) {
     import(new URL("exercises.js", own)).then(({ mark }) => mark());
-  if (versions || stored("live-jax") || stored("live-from") || /[?&]jax=/.test(location.search)) version().then(({ show }) => show());
+  }
+  if (versions || stored("live-jax") || stored("live-from") || /[?&]jax=/.test(location.search)) {
+    version().then(({ show }) => show());
+  }
   sizes.disconnect();
-  document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) => sizes.observe(region));
+  document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) =>
+    sizes.observe(region)
+  );
   near.disconnect();
   document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
-  if (/\/(answers\/.|lookup\/errors)/.test(location.pathname))
+  if (/\/(answers\/.|lookup\/errors)/.test(location.pathname)) {
     import(new URL("copy.js", own)).then(({ addCopies }) => addCopies());
+  }
   open();
 };
 addEventListener("DOMContentLoaded", () => document$.subscribe(arrived));

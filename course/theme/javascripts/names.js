@@ -2,14 +2,14 @@
 import { lacks, told } from "./releases.js";
 
 let fetched;
-export const read = () =>
-  (fetched ??= fetch(new URL("../names.json", import.meta.url)).then(async (answer) => {
-    const { releases, names } = await answer.json();
-    const addresses = new Map();
-    for (const [name, { reference }] of Object.entries(names))
-      if (reference) addresses.set(reference, [...(addresses.get(reference) ?? []), name]);
-    return { releases, names, addresses };
-  }));
+export const read = () => (fetched ??= fetch(new URL("../names.json", import.meta.url)).then(async (answer) => {
+  const { releases, names } = await answer.json();
+  const addresses = new Map();
+  for (const [name, { reference }] of Object.entries(names)) {
+    if (reference) addresses.set(reference, [...(addresses.get(reference) ?? []), name]);
+  }
+  return { releases, names, addresses };
+}));
 
 export const element = (tag, properties, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -53,11 +53,10 @@ const head = (name, { takes = "" }) => element("p", {}, element("code", {}, elem
 let card, owner, waiting, styled;
 
 // The styles of the card, which no page needs before.
-const style = () =>
-  (styled ??= new Promise((loaded) => {
-    const href = new URL("../stylesheets/card.css", import.meta.url);
-    document.head.append(element("link", { rel: "stylesheet", href, onload: loaded, onerror: loaded }));
-  }));
+const style = () => (styled ??= new Promise((loaded) => {
+  const href = new URL("../stylesheets/card.css", import.meta.url);
+  document.head.append(element("link", { rel: "stylesheet", href, onload: loaded, onerror: loaded }));
+}));
 
 const hide = () => {
   clearTimeout(waiting);
@@ -75,11 +74,12 @@ const soon = (what, after) => {
 export const imported = () => {
   const found = new Map([["jnp", "jax.numpy"], ["lax", "jax.lax"]]);
   const code = [...document.querySelectorAll("article pre")].map((block) => block.textContent).join("\n");
-  for (const [, module, names] of code.matchAll(/^\s*from (jax[\w.]*) import ([\w ,]+)/gm))
+  for (const [, module, names] of code.matchAll(/^\s*from (jax[\w.]*) import ([\w ,]+)/gm)) {
     for (const each of names.split(",")) {
       const [name, local = name] = each.trim().split(/ +as +/);
       found.set(local, [undefined, `${module}.${name}`].includes(found.get(local)) ? `${module}.${name}` : "");
     }
+  }
   return found;
 };
 
@@ -103,11 +103,17 @@ export const show = async (place) => {
   hide();
   const facts = data.names[name];
   owner = place;
-  card = element("div", { id: "live-card", role: "dialog", className: "md-typeset", ariaLabel: name }, head(name, facts));
+  card = element(
+    "div",
+    { id: "live-card", role: "dialog", className: "md-typeset", ariaLabel: name },
+    head(name, facts),
+  );
   if (facts.does) card.append(element("p", {}, ...coded(facts.does)));
   card.append(...history(facts, data));
   const links = element("p", {});
-  if (facts.page) links.append("Used in ", element("a", { href: new URL(`../${facts.page}`, import.meta.url) }, facts.title), ". ");
+  if (facts.page) {
+    links.append("Used in ", element("a", { href: new URL(`../${facts.page}`, import.meta.url) }, facts.title), ". ");
+  }
   if (facts.reference) links.append(element("a", { href: facts.reference }, "Official page"));
   const ask = element("button", { type: "button" }, mine(data) ? `Your JAX: ${mine(data)}` : "Your JAX?");
   ask.dataset.liveVersion = ""; // live.js
@@ -115,7 +121,10 @@ export const show = async (place) => {
   card.append(links);
   for (const type of ["pointerenter", "focusin"]) card.addEventListener(type, () => clearTimeout(waiting));
   card.addEventListener("pointerleave", () => soon(hide, 300));
-  card.addEventListener("focusout", ({ relatedTarget }) => card?.contains(relatedTarget) || relatedTarget === owner || soon(hide, 0));
+  card.addEventListener(
+    "focusout",
+    ({ relatedTarget }) => card?.contains(relatedTarget) || relatedTarget === owner || soon(hide, 0),
+  );
   document.body.append(card);
   place.setAttribute("aria-describedby", card.id);
   const { left, top, bottom } = place.getClientRects()[0];
@@ -156,5 +165,8 @@ export const list = async (place, typed) => {
     .slice(0, SHOWN)
     .map(([name, facts]) => element("li", {}, head(name, {}), ...history(facts, data)));
   const more = found.length > SHOWN ? `, of which these are the first ${SHOWN}` : "";
-  place.replaceChildren(element("p", {}, `${found.length} public names of JAX ${data.releases[0]} to ${data.releases.at(-1)} fit${more}.`), element("ul", {}, ...rows));
+  place.replaceChildren(
+    element("p", {}, `${found.length} public names of JAX ${data.releases[0]} to ${data.releases.at(-1)} fit${more}.`),
+    element("ul", {}, ...rows),
+  );
 };

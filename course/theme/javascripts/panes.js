@@ -7,8 +7,9 @@ document$.subscribe(() => {
 
     const light = (numbers) => {
       const wanted = numbers.split(" ");
-      for (const part of parts)
+      for (const part of parts) {
         part.classList.toggle("live-lit", part.dataset.e.split(" ").some((number) => wanted.includes(number)));
+      }
       const names = wanted.map((number) => panes.querySelector(`a[data-e="${number}"]`)?.ariaLabel);
       const programs = [...panes.querySelectorAll("[role=group]")].slice(1);
       const lines = programs.map((pane) => `${pane.ariaLabel} ${pane.querySelectorAll(".live-lit").length}`);

@@ -26,7 +26,9 @@ const note = () => {
   else delete places[entry()]; // the top stays where it is
   try {
     sessionStorage.setItem(KEY, JSON.stringify(places));
-  } catch {} // this tab still knows
+  } catch {
+    // this tab still knows
+  }
 };
 
 const move = ([index, top, words]) => {
@@ -48,10 +50,14 @@ const go = (place) => {
   };
   stay();
 };
-for (const act of ["wheel", "touchstart", "keydown", "pointerdown"]) addEventListener(act, () => (moving = 0), { capture: true, passive: true });
+for (const act of ["wheel", "touchstart", "keydown", "pointerdown"]) {
+  addEventListener(act, () => (moving = 0), { capture: true, passive: true });
+}
 
 let waiting;
-addEventListener("scroll", () => (waiting ??= setTimeout(() => ((waiting = undefined), note()), 50)), { passive: true });
+addEventListener("scroll", () => (waiting ??= setTimeout(() => ((waiting = undefined), note()), 50)), {
+  passive: true,
+});
 addEventListener("click", note, { capture: true });
 addEventListener("pagehide", note);
 addEventListener("popstate", () => {

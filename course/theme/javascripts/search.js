@@ -62,7 +62,12 @@ const lead = ([title, section]) => {
 };
 document.addEventListener("DOMContentLoaded", () => {
   const list = document.querySelector(".md-search-result__list");
-  if (list) new MutationObserver(() => [...list.children].forEach((item) => lead(item.querySelectorAll("a[href]")))).observe(list, { childList: true });
+  if (list) {
+    new MutationObserver(() => [...list.children].forEach((item) => lead(item.querySelectorAll("a[href]")))).observe(
+      list,
+      { childList: true },
+    );
+  }
 });
 
 // The theme listens for keys; a paste from a menu or on a phone gives it none.

@@ -9,21 +9,22 @@ const LISTED = 6; // names in the note on a page
 const FROM = { "": "NumPy and PyTorch", numpy: "NumPy", torch: "PyTorch" };
 
 let styled;
-const style = () =>
-  (styled ??= new Promise((loaded) => {
-    const href = new URL("../stylesheets/version.css", import.meta.url);
-    document.head.append(element("link", { rel: "stylesheet", href, onload: loaded, onerror: loaded }));
-  }));
+const style = () => (styled ??= new Promise((loaded) => {
+  const href = new URL("../stylesheets/version.css", import.meta.url);
+  document.head.append(element("link", { rel: "stylesheet", href, onload: loaded, onerror: loaded }));
+}));
 
 const keep = (name, value) => {
   try {
     value ? localStorage.setItem(name, value) : localStorage.removeItem(name);
-  } catch {} // a browser that keeps nothing shows every page as it ran
+  } catch {
+    // a browser that keeps nothing shows every page as it ran
+  }
 };
 
 // --- a page --------------------------------------------------------------------------------------------------------
 
-let undo = [];
+const undo = [];
 
 // Shows the page for the reader's release; returns how many names it marked and outputs it opened.
 export const show = async () => {
@@ -31,7 +32,9 @@ export const show = async () => {
   for (const each of undo.splice(0)) each();
   const release = mine(data);
   document.documentElement.dataset.liveFrom = kept("live-from") ?? "";
-  for (const button of document.querySelectorAll(".live-version")) button.textContent = release ? `JAX ${release}` : "Your JAX";
+  for (const button of document.querySelectorAll(".live-version")) {
+    button.textContent = release ? `JAX ${release}` : "Your JAX";
+  }
   if (!release) return { names: 0, outputs: 0 };
   const lacking = marked(release, data);
   const { opened, other } = open(release, data);
@@ -41,11 +44,17 @@ export const show = async () => {
   });
   if (opened) {
     const which = other === release ? "your release" : `jax ${other}, the recorded release nearest to yours`;
-    const those = opened > 1 ? `${opened} outputs differ with ${which}, and are open` : `1 output differs with ${which}, and is open`;
+    const those = opened > 1
+      ? `${opened} outputs differ with ${which}, and are open`
+      : `1 output differs with ${which}, and is open`;
     lines.push(element("p", {}, `${those} below.`));
   }
   if (lines.length) {
-    const note = element("div", { className: "live-yours", role: "note", ariaLabel: `For your JAX ${release}` }, ...lines);
+    const note = element(
+      "div",
+      { className: "live-yours", role: "note", ariaLabel: `For your JAX ${release}` },
+      ...lines,
+    );
     (document.querySelector("article .live-masthead") ?? document.querySelector("article h1"))?.after(note);
     undo.push(() => note.remove());
   }
@@ -89,7 +98,9 @@ const open = (release, { releases }) => {
     const result = row.closest(".live-result");
     if ("liveVolatile" in result.dataset) continue; // where times are the point
     const own = named(result.querySelector(":scope > .live-small"));
-    const parts = [...row.querySelectorAll("details")].filter((part) => releases.includes(named(part.firstChild)) && part.querySelector("pre").textContent.trim());
+    const parts = [...row.querySelectorAll("details")].filter((part) =>
+      releases.includes(named(part.firstChild)) && part.querySelector("pre").textContent.trim()
+    );
     const [part] = parts.toSorted((a, b) => far(named(a.firstChild)) - far(named(b.firstChild)));
     if (!part || !releases.includes(own) || far(named(part.firstChild)) >= far(own)) continue;
     other = named(part.firstChild);
@@ -110,7 +121,11 @@ const open = (release, { releases }) => {
 const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
 const choice = (label, options, chosen, change) => {
-  const field = element("select", {}, ...options.map(([value, text]) => new Option(text, value, false, value === chosen)));
+  const field = element(
+    "select",
+    {},
+    ...options.map(([value, text]) => new Option(text, value, false, value === chosen)),
+  );
   field.addEventListener("change", () => change(field.value));
   return element("p", {}, element("label", {}, `${label} `, field));
 };
@@ -122,7 +137,9 @@ export const ask = async () => {
   const renew = async () => {
     const { names, outputs } = await show();
     const release = mine(data);
-    said.value = release ? `On this page: ${count(names, "name")} marked, ${count(outputs, "output")} opened.` : "Pages are shown as they ran.";
+    said.value = release
+      ? `On this page: ${count(names, "name")} marked, ${count(outputs, "output")} opened.`
+      : "Pages are shown as they ran.";
     share.hidden = !release;
   };
   const change = (name) => (value) => {
@@ -145,7 +162,11 @@ export const ask = async () => {
     { id: "live-ask-version", className: "md-typeset", ariaLabel: "Your JAX" },
     choice("Your release of JAX:", releases, mine(data), change("live-jax")),
     element("p", {}, "To find it, run ", element("code", {}, 'python -c "import jax; print(jax.__version__)"')),
-    element("p", {}, "Every page then marks the names that your release lacks, and opens the outputs that were recorded with the release nearest to yours, where they differ. The choice stays in this browser."),
+    element(
+      "p",
+      {},
+      "Every page then marks the names that your release lacks, and opens the outputs that were recorded with the release nearest to yours, where they differ. The choice stays in this browser.",
+    ),
     choice("In tables, compare JAX with:", Object.entries(FROM), kept("live-from") ?? "", change("live-from")),
     element("p", {}, said),
     element("form", { method: "dialog" }, share, element("button", {}, "Done")),

@@ -16,7 +16,9 @@ const remember = (plan) => {
   remembered = plan;
   try {
     sessionStorage.setItem(KEY, JSON.stringify(plan));
-  } catch {} // it is remembered until the page is left
+  } catch {
+    // it is remembered until the page is left
+  }
 };
 const served = () => document.querySelector("meta[name=live-kernels]");
 
@@ -27,7 +29,12 @@ export const known = async () => {
   if (!served()) return recall().connected ?? null;
   const answer = await fetch(new URL("live-kernels", root), { method: "POST", cache: "no-store" }).catch(() => null);
   const said = await answer?.json().catch(() => null);
-  if (!said?.token) throw new Off(said?.off ?? "The server of this site has ended, or was started with --no-livereload. Serve the site again to run its blocks.");
+  if (!said?.token) {
+    throw new Off(
+      said?.off ??
+        "The server of this site has ended, or was started with --no-livereload. Serve the site again to run its blocks.",
+    );
+  }
   return said;
 };
 
@@ -48,7 +55,12 @@ export const panel = (install, ready) => {
   const command = element("code", { tabIndex: 0 });
   const status = element("p", { className: "live-note", role: "status" });
   const tool = choice("Install with", { uv: "uv", pip: "pip" });
-  const device = choice("Device", { "": "CPU, or what is installed", cuda13: "NVIDIA GPU, CUDA 13", cuda12: "NVIDIA GPU, CUDA 12", tpu: "TPU" });
+  const device = choice("Device", {
+    "": "CPU, or what is installed",
+    cuda13: "NVIDIA GPU, CUDA 13",
+    cuda12: "NVIDIA GPU, CUDA 12",
+    tpu: "TPU",
+  });
   const write = () => (command.textContent = line(plan, install, tool.value, device.value));
   tool.onchange = device.onchange = write;
   const copy = button("Copy", async () => {
@@ -57,7 +69,8 @@ export const panel = (install, ready) => {
       status.textContent = "Copied. Paste it into a terminal; when the server runs, come back and connect.";
     } catch {
       getSelection().selectAllChildren(command);
-      status.textContent = "This browser does not let the page copy. The command is selected: copy it with the keyboard.";
+      status.textContent =
+        "This browser does not let the page copy. The command is selected: copy it with the keyboard.";
     }
   });
   const connect = button("Connect", async () => {
@@ -69,12 +82,19 @@ export const panel = (install, ready) => {
       place.remove();
       ready(kernel);
     } catch (error) {
-      status.textContent = `${error.message} Start the server with the command, and try again. If the browser asks whether this site may use your local network, allow it.`;
+      status.textContent =
+        `${error.message} Start the server with the command, and try again. If the browser asks whether this site may use your local network, allow it.`;
     }
   });
-  const place = element("section", { className: "live-panel", ariaLabel: "Run on your own machine" },
-    element("p", {}, "Paste this into a terminal, and leave it open. It starts a Jupyter server that only your machine can reach, " +
-      `and lets the pages of ${location.host} run code on it, as you, until you end it with Ctrl-C.`),
+  const place = element(
+    "section",
+    { className: "live-panel", ariaLabel: "Run on your own machine" },
+    element(
+      "p",
+      {},
+      "Paste this into a terminal, and leave it open. It starts a Jupyter server that only your machine can reach, " +
+        `and lets the pages of ${location.host} run code on it, as you, until you end it with Ctrl-C.`,
+    ),
     element("p", { className: "live-choices" }, tool.parentElement, " ", device.parentElement),
     element("pre", {}, command),
     element("p", {}, copy, " ", connect, " ", button("Close", () => place.remove())),
@@ -91,7 +111,11 @@ export const button = (label, act, properties = {}) => {
 };
 
 const choice = (label, options) => {
-  const made = element("select", {}, ...Object.entries(options).map(([value, text]) => element("option", { value }, text)));
+  const made = element(
+    "select",
+    {},
+    ...Object.entries(options).map(([value, text]) => element("option", { value }, text)),
+  );
   element("label", {}, `${label}: `, made);
   return made;
 };
@@ -99,7 +123,11 @@ const choice = (label, options) => {
 // The command. The token is in its environment, where no other user of the machine sees it.
 const line = ({ token, port }, install, tool, device) => {
   const windows = /^win/i.test(navigator.platform);
-  const packages = ["jupyter-server", "ipykernel", ...install.map((name) => (device && /^jax==/.test(name) ? name.replace("jax", `jax[${device}]`) : name))];
+  const packages = [
+    "jupyter-server",
+    "ipykernel",
+    ...install.map((name) => (device && /^jax==/.test(name) ? name.replace("jax", `jax[${device}]`) : name)),
+  ];
   const quoted = packages.map((name) => (/[[\]]/.test(name) ? `"${name}"` : name));
   const server = [
     "jupyter-server --no-browser --ServerApp.ip=127.0.0.1",
@@ -108,8 +136,12 @@ const line = ({ token, port }, install, tool, device) => {
     "--MappingKernelManager.cull_idle_timeout=300 --MappingKernelManager.cull_interval=30 --MappingKernelManager.cull_busy=True",
   ].join(" ");
   const set = { JUPYTER_TOKEN: token, PYTHONHASHSEED: "0" }; // the second: sets print in the page's order
-  const variables = Object.entries(set).map(([name, value]) => (windows ? `$env:${name}="${value}"; ` : `${name}=${value} `)).join("");
-  if (tool === "uv") return `${variables}uv run --no-project ${quoted.map((name) => `--with ${name}`).join(" ")} ${server}`;
+  const variables = Object.entries(set).map((
+    [name, value],
+  ) => (windows ? `$env:${name}="${value}"; ` : `${name}=${value} `)).join("");
+  if (tool === "uv") {
+    return `${variables}uv run --no-project ${quoted.map((name) => `--with ${name}`).join(" ")} ${server}`;
+  }
   const bin = windows ? "live-jax\\Scripts\\" : "live-jax/bin/";
   const made = [`python -m venv live-jax`, `${bin}python -m pip install ${quoted.join(" ")}`];
   return windows ? [...made, variables + bin + server].join("; ") : [...made, variables + bin + server].join(" && ");

@@ -1,5 +1,13 @@
 // An editor in the place of a block: a text field with colors behind it (vendor/editor.js), and the keys of this site.
-import { createEditor, editHistory, editorCommands, indentSelectedLines, insertLineAndIndent, insertTab, toggleComment } from "../vendor/editor.js";
+import {
+  createEditor,
+  editHistory,
+  editorCommands,
+  indentSelectedLines,
+  insertLineAndIndent,
+  insertTab,
+  toggleComment,
+} from "../vendor/editor.js";
 
 const KEYS = {
   Tab: (editor) => {

@@ -55,7 +55,8 @@ const write = (blocks) => {
 };
 
 // Call when another tab has changed what is kept of this page.
-export const followed = (act) => addEventListener("storage", ({ key }) => (key === null || key === PREFIX + path()) && act());
+export const followed = (act) =>
+  addEventListener("storage", ({ key }) => (key === null || key === PREFIX + path()) && act());
 
 // All pages of which something is kept: their paths, titles and blocks.
 export const pages = () =>

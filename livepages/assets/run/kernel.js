@@ -61,17 +61,28 @@ export class Kernel {
 
   async #ask(path, method, body, keepalive = false) {
     const signal = AbortSignal.timeout(PATIENCE);
-    const options = { method, body, keepalive, signal, headers: this.#header, cache: "no-store", referrerPolicy: "no-referrer" };
+    const options = {
+      method,
+      body,
+      keepalive,
+      signal,
+      headers: this.#header,
+      cache: "no-store",
+      referrerPolicy: "no-referrer",
+    };
     const answer = await fetch(this.#address + path, options).catch(() => {
       throw new Lost(`Nothing answers at ${this.#address}, or it does not let this site in.`);
     });
-    if (!answer.ok) throw new Lost(`The Jupyter server at ${this.#address} refused: ${answer.status}, ${answer.statusText}.`);
+    if (!answer.ok) {
+      throw new Lost(`The Jupyter server at ${this.#address} refused: ${answer.status}, ${answer.statusText}.`);
+    }
     return answer;
   }
 
   #take({ channel, content, msg_type: kind, parent_header: parent }) {
-    if (kind === "status" && ["restarting", "autorestarting", "dead"].includes(content.execution_state))
+    if (kind === "status" && ["restarting", "autorestarting", "dead"].includes(content.execution_state)) {
       return this.#lose("The kernel has died, as the program ended its process. Run starts anew."); // the server ends its successor
+    }
     const request = this.#waiting.get(parent?.msg_id);
     if (!request) return;
     if (channel === "iopub" && kind === "status") request.idle = content.execution_state === "idle";

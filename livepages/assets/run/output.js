@@ -19,7 +19,8 @@ const plain = (text) =>
     .replace(/\r\n/g, "\n")
     .replace(/[^\n]*\r/g, "");
 
-const code = (kind, ...text) => element("div", { className: `highlight ${kind}` }, element("pre", {}, element("code", {}, ...text)));
+const code = (kind, ...text) =>
+  element("div", { className: `highlight ${kind}` }, element("pre", {}, element("code", {}, ...text)));
 
 export class Output {
   stdout = "";
@@ -45,8 +46,9 @@ export class Output {
 
   // No keyboard reaches what scrolls unless it can have the focus.
   finish() {
-    for (const region of this.place.querySelectorAll("pre > code"))
+    for (const region of this.place.querySelectorAll("pre > code")) {
       if (region.scrollHeight > region.clientHeight || region.scrollWidth > region.clientWidth) region.tabIndex = 0;
+    }
   }
 
   #stream(name, text) {
@@ -79,7 +81,9 @@ export class Output {
     if (type) {
       this.figures += kind === "display_data";
       const bytes = new TextEncoder().encode([data[type]].flat().join(""));
-      const base64 = type === "image/svg+xml" ? btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")) : data[type];
+      const base64 = type === "image/svg+xml"
+        ? btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))
+        : data[type];
       const picture = element("img", { alt: this.words || "What the code drew", src: `data:${type};base64,${base64}` });
       this.place.append(element("div", { className: "live-figure" }, picture));
     } else if (data["text/plain"] && this.values) {

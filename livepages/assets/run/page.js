@@ -1,11 +1,11 @@
 // Runs the blocks of the page that is shown, in a kernel of its own on the reader's machine. The program is the page's
 // notebook: its cells say under `live` which block of the page each is, and what that gave when the site was built.
-import { Off, button, cut, known, panel } from "./access.js";
+import { button, cut, known, Off, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
-import { next, examination, examiner, solved, stub } from "./exercises.js";
+import { examination, examiner, next, solved, stub } from "./exercises.js";
 import { Kernel, Lost } from "./kernel.js";
-import { Output, element } from "./output.js";
+import { element, Output } from "./output.js";
 import { Result } from "./result.js";
 import { list } from "./stored.js";
 
@@ -32,8 +32,9 @@ export const clicked = async (target, event) => {
     const place = target.matches("code") ? placeOf(target, event) : undefined;
     await page.ready;
     const block = page.blocks.find(({ result, shown }) => result === at || shown.contains(target));
-    if (!block && !target.matches(".live-here")) page.say("This page and its program are not of the same version of the site. Reload the page to run it.");
-    else if (target.matches(".live-here")) await page.runAll(at);
+    if (!block && !target.matches(".live-here")) {
+      page.say("This page and its program are not of the same version of the site. Reload the page to run it.");
+    } else if (target.matches(".live-here")) await page.runAll(at);
     else if (target.matches(".live-run")) await block?.open();
     else block?.focus(place);
   } catch (error) {
@@ -53,7 +54,9 @@ followed(() => here?.ready.then(() => here.follow()));
 // The line and column of the code that a click points at, both from 0.
 const placeOf = (code, { clientX, clientY }) => {
   const position = document.caretPositionFromPoint?.(clientX, clientY);
-  const found = position ? { startContainer: position.offsetNode, startOffset: position.offset } : document.caretRangeFromPoint?.(clientX, clientY);
+  const found = position
+    ? { startContainer: position.offsetNode, startOffset: position.offset }
+    : document.caretRangeFromPoint?.(clientX, clientY);
   if (!found || !code.contains(found.startContainer)) return undefined;
   const before = document.createRange();
   before.setStart(code, 0);
@@ -153,7 +156,7 @@ class Page {
     this.say("Starting a kernel …");
     const access = await known();
     let why = "";
-    if (access)
+    if (access) {
       try {
         return await this.#prepare(await Kernel.start(access), turn);
       } catch (error) {
@@ -161,6 +164,7 @@ class Page {
         why = `${error.message} `;
         cut();
       }
+    }
     this.say(`${why}Start a server on your machine first.`);
     document.querySelector(".live-panel")?.remove();
     const place = panel(this.about.install, async (kernel) => {
@@ -180,7 +184,9 @@ class Page {
     const reply = await kernel.execute(await (this.beside ??= text(new URL("live-kernel.py", root))), { silent: true });
     if (reply.status !== "ok") {
       kernel.end();
-      throw new Off(`The Python of this server cannot run the page (${reply.ename}: ${reply.evalue}). Start the server with the page's own command.`);
+      throw new Off(
+        `The Python of this server cannot run the page (${reply.ename}: ${reply.evalue}). Start the server with the page's own command.`,
+      );
     }
     if (turn !== this.#turn) {
       kernel.end();
@@ -200,10 +206,13 @@ class Page {
   // Run what a cell needs that has not run as it stands, then the cell itself; whether it came to that.
   async runTo(cell, goes, carried = false) {
     const needed = this.cells.filter(
-      ({ index, live }) => (index < cell.index && (live.prepares || !(live.isolated || cell.live.isolated))) || (carried && live.prepares),
+      ({ index, live }) =>
+        (index < cell.index && (live.prepares || !(live.isolated || cell.live.isolated))) || (carried && live.prepares),
     );
     const first = needed.findIndex((other) => !this.#stands(other));
-    const rest = first < 0 ? [] : needed.slice(first).filter((other) => !(other.live.prepares || other.sets) || !this.#stands(other));
+    const rest = first < 0
+      ? []
+      : needed.slice(first).filter((other) => !(other.live.prepares || other.sets) || !this.#stands(other));
     const apart = Boolean(cell.block?.exercise) && rest.some(({ live }) => !live.prepares);
     const before = apart ? await this.#before(cell, needed) : rest;
     for (const [number, other] of before.entries()) {
@@ -215,7 +224,9 @@ class Page {
     this.say("Running …");
     await this.#run(cell, true);
     // What ran without all that comes before it runs again before what comes after it.
-    if (apart) for (const { index, live, sets } of [...before, cell]) if (!live?.prepares && !sets) this.#ran.delete(index);
+    if (apart) {
+      for (const { index, live, sets } of [...before, cell]) if (!live?.prepares && !sets) this.#ran.delete(index);
+    }
     return goes();
   }
 
@@ -228,12 +239,16 @@ class Page {
   // statements of others.
   async #before(cell, cells) {
     const above = cells.filter(({ live }) => !live.prepares);
-    const parts = await this.#ask(`needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), cell.code]))})`);
+    const parts = await this.#ask(
+      `needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), cell.code]))})`,
+    );
     const found = parts.map(([at, code, sets]) => {
       above[at].sets = sets;
       return code === above[at].code ? above[at] : code;
     });
-    return [...cells.filter(({ live }) => live.prepares), ...found].filter((other) => typeof other === "string" || !this.#stands(other));
+    return [...cells.filter(({ live }) => live.prepares), ...found].filter((other) =>
+      typeof other === "string" || !this.#stands(other)
+    );
   }
 
   async #import(code) {
@@ -245,8 +260,9 @@ class Page {
   // Run one cell; whether what comes after it can.
   async #run(cell, shown) {
     const { code, index, live, block } = cell;
-    if (this.#ran.has(index) && this.#ran.get(index) !== code)
+    if (this.#ran.has(index) && this.#ran.get(index) !== code) {
       for (const other of [...this.#ran.keys()]) if (other > index) this.#ran.delete(other);
+    }
     this.#ran.delete(index);
     const kernel = this.#kernel;
     let result = block && shown ? block.begin() : undefined;
@@ -255,7 +271,9 @@ class Page {
     let reply, told;
     try {
       if (live.isolated) await this.#ask("alone()");
-      if (live.start) await this.#ask(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
+      if (live.start) {
+        await this.#ask(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
+      }
       reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
       told = live.key && (await this.#told(cell, output));
       if (live.isolated) await this.#ask("together()");
@@ -287,7 +305,7 @@ class Page {
     return this.cells.some((other) => other.index < cell.index && other.edited);
   }
 
-  async #told(cell, output) {
+  #told(cell, output) {
     const { stdout, stderr, figures } = output;
     const whole = !cell.edited && !this.#editedBefore(cell);
     const given = { cell: cell.live, code: cell.source, published: cell.published, stdout, stderr, figures, whole };
@@ -296,9 +314,16 @@ class Page {
 
   // What follows the page in its kernel answers with JSON.
   async #ask(what) {
-    const { user_expressions: said, ...reply } = await this.#kernel.execute("", { silent: true, expressions: { said: `${BRIDGE}.${what}` } });
+    const { user_expressions: said, ...reply } = await this.#kernel.execute("", {
+      silent: true,
+      expressions: { said: `${BRIDGE}.${what}` },
+    });
     if (said?.said.status === "ok") return JSON.parse(said.said.data["text/plain"].replace(/^None$/, "null"));
-    throw new Lost(`The kernel cannot say what came of it: ${said?.said.evalue ?? reply.evalue ?? reply.status}. Restart ends it, and Run then starts a new one.`);
+    throw new Lost(
+      `The kernel cannot say what came of it: ${
+        said?.said.evalue ?? reply.evalue ?? reply.status
+      }. Restart ends it, and Run then starts a new one.`,
+    );
   }
 
   async examine(cell, name, goes) {
@@ -309,7 +334,9 @@ class Page {
     if (carried.status !== "ok" && goes()) await this.#kernel.execute(await text(examiner.address), { silent: true });
     if (!goes()) return "";
     this.say(`Examining ${name} …`);
-    const reply = await this.#kernel.execute(examination(name), { each: (kind, content) => output.take(kind, content) });
+    const reply = await this.#kernel.execute(examination(name), {
+      each: (kind, content) => output.take(kind, content),
+    });
     this.say(this.#state());
     if (reply.status === "ok") return { right: true, words: output.stdout.trim() };
     return { right: false, words: reply.ename === "KeyboardInterrupt" ? "Stopped." : reply.evalue || reply.ename };
@@ -336,7 +363,9 @@ class Page {
           ? `All ran: ${compared.length - differing.length} of ${compared.length} blocks gave what is published`
           : "All ran; the site itself has not run them yet") +
           (skipped ? `, ${skipped} cannot run here.` : ".") +
-          (this.whole ? " The record of this host says it to others: unpack it in a copy of the repository, and send what it adds under records/ as a pull request." : ""),
+          (this.whole
+            ? " The record of this host says it to others: unpack it in a copy of the repository, and send what it adds under records/ as a pull request."
+            : ""),
       );
       this.#bar.querySelector(".live-record").hidden = !this.whole;
     });
@@ -344,7 +373,12 @@ class Page {
 
   async #download() {
     const keys = this.cells.map(({ live }) => live.key).filter(Boolean);
-    const given = { page: this.about.page, files: this.about.files, keys, code: this.cells.map(({ source }) => source) };
+    const given = {
+      page: this.about.page,
+      files: this.about.files,
+      keys,
+      code: this.cells.map(({ source }) => source),
+    };
     await this.enqueue(this.#bar, async () => {
       const { name, zip } = await this.#ask(`record(${JSON.stringify(JSON.stringify(given))})`);
       const bytes = Uint8Array.from(atob(zip), (character) => character.charCodeAt(0));
@@ -398,7 +432,12 @@ class Page {
   #showStored() {
     document.querySelector(".live-panel")?.remove();
     const place = element("div");
-    const panel = element("section", { className: "live-panel", ariaLabel: "Your edits" }, place, element("p", {}, button("Close", () => panel.remove())));
+    const panel = element(
+      "section",
+      { className: "live-panel", ariaLabel: "Your edits" },
+      place,
+      element("p", {}, button("Close", () => panel.remove())),
+    );
     list(place, () => this.follow());
     this.#bar.before(panel);
     panel.scrollIntoView({ block: "nearest" });
@@ -406,10 +445,17 @@ class Page {
   }
 
   #showBar() {
-    const record = button("Download this host's record", () => this.#download(), { className: "live-record", hidden: true });
-    this.#bar = element("section", { className: "live-bar md-typeset", ariaLabel: "Run it here" },
+    const record = button("Download this host's record", () => this.#download(), {
+      className: "live-record",
+      hidden: true,
+    });
+    this.#bar = element(
+      "section",
+      { className: "live-bar md-typeset", ariaLabel: "Run it here" },
       element("span", { role: "status" }),
-      element("span", {},
+      element(
+        "span",
+        {},
         button("Run all", () => this.runAll(this.#bar.previousElementSibling ?? this.#bar)),
         button("Stop", () => this.stop()),
         button("Restart", () => this.restart(), { className: "live-restart" }),
@@ -424,8 +470,9 @@ class Page {
 
 // The result of the block that an anchor stands before; what is between them are the notes on its code.
 export const resultOf = (anchor) => {
-  for (let part = anchor.nextElementSibling; part && !part.matches(".live-anchor"); part = part.nextElementSibling)
+  for (let part = anchor.nextElementSibling; part && !part.matches(".live-anchor"); part = part.nextElementSibling) {
     if (part.matches(".live-result:not(.live-yours)")) return part;
+  }
 };
 
 class Cell {
@@ -487,7 +534,11 @@ class Block {
     this.#edit();
     this.#editor.setOptions({ value: code });
     if (edited) this.#offer(entry ? "As another tab has changed it. " : "Cleared. ", mine);
-    else this.#note.textContent = !entry ? "" : entry.original === this.original ? "Your edit, as you left it" : "The published code has changed since you edited it: Put back shows it";
+    else {this.#note.textContent = !entry
+        ? ""
+        : entry.original === this.original
+        ? "Your edit, as you left it"
+        : "The published code has changed since you edited it: Put back shows it";}
     if (entry?.verdict) this.begin().remember(entry.verdict);
   }
 
@@ -529,10 +580,27 @@ class Block {
 
   #tools(place) {
     this.#run = button("Run", () => this.#go(false), { ariaLabel: `Run ${this.name}` });
-    this.#back = button("Put back", () => this.#putBack(), { ariaLabel: `Put back the original of ${this.name}`, disabled: true });
-    const check = button("Check", () => this.#check(), { ariaLabel: `Check ${this.exercise}`, className: "live-check" });
+    this.#back = button("Put back", () => this.#putBack(), {
+      ariaLabel: `Put back the original of ${this.name}`,
+      disabled: true,
+    });
+    const check = button("Check", () => this.#check(), {
+      ariaLabel: `Check ${this.exercise}`,
+      className: "live-check",
+    });
     const hint = element("span", { ariaHidden: "true" }, "Ctrl-Enter runs, Esc leaves");
-    place.append(element("p", { className: "live-tools" }, this.#run, ...(this.exercise ? [check] : []), this.#back, hint, " ", this.#note));
+    place.append(
+      element(
+        "p",
+        { className: "live-tools" },
+        this.#run,
+        ...(this.exercise ? [check] : []),
+        this.#back,
+        hint,
+        " ",
+        this.#note,
+      ),
+    );
     if (this.run) this.run.parentElement.hidden = true;
   }
 
@@ -561,7 +629,9 @@ class Block {
 
   // Edit it, at a line and a column of the published code.
   focus(place) {
-    for (let folded = this.shown.closest("details"); folded; folded = folded.parentElement.closest("details")) folded.open = true;
+    for (let folded = this.shown.closest("details"); folded; folded = folded.parentElement.closest("details")) {
+      folded.open = true;
+    }
     this.#edit();
     const { textarea, value } = this.#editor;
     textarea.focus({ preventScroll: Boolean(place) });
@@ -576,7 +646,7 @@ class Block {
       const verdict = await this.page.examine(this.cell, this.exercise, goes);
       if (!verdict) return;
       if (verdict.right) solved(this.exercise);
-      if (this.#kept) this.page.store(this.id, (this.#kept = { ...this.#kept, verdict }));
+      if (this.#kept) this.page.store(this.id, this.#kept = { ...this.#kept, verdict });
       const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
       this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others)] : []));
     });
@@ -593,9 +663,17 @@ const said = (cell, told, edited) => {
   if (!told) return [""];
   const where = [told.device, told.release, time(told.seconds)].filter(Boolean).join(", ");
   const edits = edited ? " after your edits above" : "";
-  const says = told.skipped ? "" : cell.edited ? " Edited." : !told.compared ? "" : told.difference
+  const says = told.skipped
+    ? ""
+    : cell.edited
+    ? " Edited."
+    : !told.compared
+    ? ""
+    : told.difference
     ? ` Not what is published${edits}: ${told.difference.split("\n")[0].replace(/:$/, "")}.`
-    : cell.live.volatile ? " It ended as published; what it says differs from run to run." : ` Equal to the published output${edits}.`;
+    : cell.live.volatile
+    ? " It ended as published; what it says differs from run to run."
+    : ` Equal to the published output${edits}.`;
   return [`Yours: ${where}.${says}`, told.compared && !cell.edited ? !told.difference : ""];
 };
 

@@ -1,5 +1,5 @@
 // What a block gave on the reader's machine, above what is published of it.
-import { Output, element } from "./output.js";
+import { element, Output } from "./output.js";
 
 export class Result {
   #status = element("p", { className: "live-note", role: "status" });
@@ -9,7 +9,12 @@ export class Result {
   // Before the published result, for a block of this name; figures are described by these words.
   constructor(published, name, words) {
     this.words = words;
-    this.element = element("div", { className: "live-result live-yours", role: "group", ariaLabel: `Your output of ${name}` }, this.#status, this.#place);
+    this.element = element(
+      "div",
+      { className: "live-result live-yours", role: "group", ariaLabel: `Your output of ${name}` },
+      this.#status,
+      this.#place,
+    );
     published.before(this.element);
   }
 

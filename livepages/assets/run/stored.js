@@ -14,17 +14,35 @@ export const list = (place, cleared = () => {}) => {
   const found = pages();
   const solved = count();
   const rows = found.map(({ path, title, blocks }) =>
-    element("li", {},
-      element("a", { href: path }, title), " ",
-      button("Clear", again(() => confirm(`Clear your edits of ${title}?`) && clear(path)), { ariaLabel: `Clear your edits of ${title}` }),
+    element(
+      "li",
+      {},
+      element("a", { href: path }, title),
+      " ",
+      button("Clear", again(() => confirm(`Clear your edits of ${title}?`) && clear(path)), {
+        ariaLabel: `Clear your edits of ${title}`,
+      }),
       ...Object.entries(blocks).map(([id, { code }]) =>
-        element("details", {}, element("summary", {}, `#${id}`), element("a", { href: `${path}#${id}` }, "Go to the block"), element("pre", {}, element("code", { tabIndex: 0 }, code ?? ""))),
+        element(
+          "details",
+          {},
+          element("summary", {}, `#${id}`),
+          element("a", { href: `${path}#${id}` }, "Go to the block"),
+          element("pre", {}, element("code", { tabIndex: 0 }, code ?? "")),
+        )
       ),
-    ),
+    )
   );
-  const all = () => confirm("Clear all your edits and verdicts of this site?") && (found.forEach(({ path }) => clear(path)), forget());
+  const all = () =>
+    confirm("Clear all your edits and verdicts of this site?") && (found.forEach(({ path }) => clear(path)), forget());
   place.replaceChildren(
-    element("p", {}, rows.length || solved ? `Only this browser keeps your edits.${solved ? ` Solved exercises: ${solved}.` : ""}` : "This browser keeps no edits of yours."),
+    element(
+      "p",
+      {},
+      rows.length || solved
+        ? `Only this browser keeps your edits.${solved ? ` Solved exercises: ${solved}.` : ""}`
+        : "This browser keeps no edits of yours.",
+    ),
     element("ul", {}, ...rows),
     ...(rows.length || solved ? [element("p", {}, button("Clear all", again(all)))] : []),
   );
