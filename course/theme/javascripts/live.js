@@ -2,7 +2,8 @@
 // sets code up as it comes into view. It runs before the theme's: while that waits for a script, its map of the site
 // arrives, which it then reads again for every link that has a preview.
 
-// A region that scrolls must be reachable with the keyboard: the theme sees to it only sideways, and only with a mouse.
+// The keyboard must reach every region that scrolls. The theme sees to that only for those that scroll sideways, and only
+// for readers with a mouse.
 const reach = (region) => {
   if (region.scrollWidth > region.clientWidth || region.scrollHeight > region.clientHeight) region.tabIndex = 0;
 };
