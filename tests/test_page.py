@@ -245,6 +245,23 @@ def test_a_misspelled_option_is_recognized() -> None:
         page('```python volatil="on"\nx\n```\n')
 
 
+def test_a_fault_leaves_the_rest_of_the_page() -> None:
+    text = (
+        '---\ntimeout: soon\n---\n\n# T\n\n```python id="a" colour="red" title="t"\nx = 1\n```\n\n'
+        "- in a list\n\n    ```pyhton raises='E'\n    # no heading\n    ```\n\n"
+        "```python\nprint(x)\n```\n\nA `{python} x +` and `{python} x`.\n\n```python\n# no heading either\n"
+    )
+    root = Path("/book")
+    read = parse(text, root / "docs/page.md", project(root), with_faults=True)
+    assert [(block.code, block.fault and block.fault.line) for block in read.blocks] == [
+        ("x = 1\n", 7),
+        ("print(x)\n", None),
+    ]
+    assert (read.blocks[0].options.id, read.blocks[0].options.title) == ("a", "t")
+    assert [fault.line for fault in read.faults] == [2, 13, 21, 23] and [value.code for value in read.values] == ["x"]
+    assert read.shown[12] == "    ```pyhton" and read.shown[-1] == "```"
+
+
 def test_front_matter_may_hold_what_is_of_no_concern_here() -> None:
     parsed = page("---\ndescription:\nicon: a\nsearch: {boost: 2}\ntimeout: 2\n---\n\n# T\n")
     assert parsed.description == "" and parsed.settings.timeout == 2 and parsed.meta["icon"] == "a"

@@ -105,7 +105,7 @@ def _bold(title: str) -> str:
 def _lines(page: Page, address: Callable[[Path], str]) -> tuple[list[str], list[tuple[int, str]]]:
     """The page's text, line by line: titles of admonitions in bold, their content without indentation; and of each
     line the outermost closed fold, as the line that it begins on and its title, which is empty outside of folds."""
-    found = list(find_fences(page.text, list(range(1, len(page.text) + 1))))
+    found = list(find_fences(page.text, range(len(page.text)), []))
     fences = {fence.start: fence.end for fence in found}
     hidden = {number for fence in found for number in fence.comment or ()}  # a comment holds blocks that run unseen
     titles: list[int] = []  # the indentation of each title above this line

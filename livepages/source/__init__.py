@@ -3,7 +3,7 @@
 Knows nothing of how code runs.
 """
 
-from livepages.source.fences import find_fences, includes
+from livepages.source.fences import find_fences, includes, with_bare_fences
 from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
@@ -36,4 +36,5 @@ __all__ = [
     "read_inventories",
     "read_page",
     "site_project",
+    "with_bare_fences",
 ]

@@ -173,20 +173,25 @@ def _superfences() -> Markdown:
 _LIKE_A_FENCE = re.compile(r"[> \t]*(`{3,}|~{3,})\s*(?:(?:python|py)\b|(?!.*\1)\S)")
 
 
-def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
+def find_fences(lines: tuple[str, ...], origin: Sequence[int], told: list[LineError] | None = None) -> Iterator[Fence]:
     """Yield each fence of the lines after includes, which come from the lines `origin` of the page.
 
+    Args:
+        lines: the lines.
+        origin: for each of them its line in the page.
+        told: to which the first is added of what a renderer would not take as a fence; the fences above it are found.
+
     Raises:
-        LineError: a renderer would not take this as a fence.
+        LineError: it is there, and `told` is not given.
     """
     recorder = Recorder(_superfences())
     fences = [fence for fence, _, _ in recorder.record(lines)]
-    faults = [
-        LineError(origin[start], "the fence is not closed")
+    faults = {
+        start if end is None else end: "the fence is not closed"
         if end is None
-        else LineError(origin[end], f"the fence of line {origin[start]} ends here: indented less than it")
+        else f"the fence of line {origin[start]} ends here: indented less than it"
         for start, end in recorder.abandoned.items()
-    ]
+    }
     inside = {number for fence in fences for number in range(fence.start, fence.end)}
     comments: dict[int, range] = {}  # by each of their lines
     for number, line in enumerate(lines):
@@ -196,13 +201,17 @@ def find_fences(lines: tuple[str, ...], origin: list[int]) -> Iterator[Fence]:
             comment = range(number, _closing(lines, number))
             comments |= dict.fromkeys(comment, comment)
         if number not in recorder.abandoned and _LIKE_A_FENCE.match(line):
-            faults.append(LineError(origin[number], f"not a fence as Markdown has them: {line.strip()}"))
-    if faults:
-        raise min(faults, key=lambda fault: fault.line)
+            faults[number] = f"not a fence as Markdown has them: {line.strip()}"
     for fence in fences:
-        if fence.language in PYTHON:
-            _check_container(lines, fence.start, len(fence.prefix), origin)
-        yield replace(fence, comment=comments.get(fence.start))
+        if fence.language in PYTHON and _is_text(lines, fence):
+            faults.setdefault(fence.start, "an indented fence outside a list, tab or admonition is shown as text")
+    end = min(faults, default=len(lines))
+    if faults:
+        fault = LineError(origin[end], faults[end])
+        if told is None:
+            raise fault
+        told.append(fault)
+    yield from (replace(fence, comment=comments.get(fence.start)) for fence in fences if fence.end <= end)
 
 
 CONTAINER = re.compile(r"(?:!!!|\?\?\?\+?|===[!+]*|///|[-*+]|\d+[.)]|\[\^[^\]]+\]:|:)(?:\s|$)")
@@ -213,10 +222,25 @@ def _closing(lines: tuple[str, ...], start: int) -> int:
     return next((number + 1 for number in range(start, len(lines)) if "-->" in lines[number]), len(lines))
 
 
-def _check_container(lines: tuple[str, ...], number: int, width: int, origin: list[int]) -> None:
-    """Refuse an indented fence outside a list, tab or admonition, which Markdown shows as text."""
-    if ">" not in lines[number].partition("`")[0].partition("~")[0] and not _is_contained(lines, number, width):
-        raise LineError(origin[number], "an indented fence outside a list, tab or admonition is shown as text")
+def _is_text(lines: tuple[str, ...], fence: Fence) -> bool:
+    """Return whether a fence is indented and outside a list, tab or admonition."""
+    before = lines[fence.start].partition("`")[0].partition("~")[0]
+    return ">" not in before and not _is_contained(lines, fence.start, len(fence.prefix))
+
+
+def with_bare_fences(lines: Iterable[str]) -> list[str]:
+    """Return lines whose fences have their languages alone, and end: Markdown shows others as text."""
+    found = []
+    marker = ""
+    for line in lines:
+        fence = re.match(r"([> \t]*)(`{3,}|~{3,})\s*([\w+-]*)", line)
+        opens = fence is not None and not marker
+        if fence and opens:
+            marker = fence[2]
+        elif fence and not fence[3] and fence[2].startswith(marker):
+            marker = ""
+        found.append(fence[0] if fence and opens else line)
+    return [*found, marker] if marker else found
 
 
 def is_indented_code(lines: Sequence[str], number: int) -> bool:

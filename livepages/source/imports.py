@@ -44,10 +44,7 @@ def _programs(text: str, snippets: Path) -> list[str]:
 
 
 def _runs(info: str) -> bool:
-    try:
-        return parse_options(info).exec
-    except ValueError:
-        return True
+    return parse_options(info)[0].exec
 
 
 def imported(code: str) -> set[str]:

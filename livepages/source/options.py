@@ -3,8 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -102,7 +102,7 @@ def _is_class(name: str) -> bool:
 
 _RANGES = re.compile(r"\d+(-\d+)?(\s+\d+(-\d+)?)*")
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
-_words = _text("not empty", str.strip)
+_words = _text("text", str.strip)
 _attribute = _text("without double quotes", lambda text: '"' not in text)
 
 
@@ -187,38 +187,63 @@ _FORMER = {option.formerly: name for name, option in TABLE.items() if option.for
 _OPTION = re.compile(r"""([A-Za-z_][\w-]*)=("[^"]*"|'[^']*')(?:\s+|$)""")
 
 
-def parse_options(info: str) -> Options:
-    """Return the options of a fence's info string, which begins with the language.
+def parse_options(info: str) -> tuple[Options, list[str]]:
+    """Return the options of a fence's info string, which begins with the language, as far as they can be read.
 
-    Raises:
-        ValueError: an option is unknown, has a wrong value, or does not go with the others; the message says which.
+    Returns:
+        the options, and what is wrong with those that are left out: they are unknown, have a wrong value, or do not go
+        with the others.
     """
     rest = info.strip().partition(" ")[2].strip()
     values: dict[str, Any] = {}
+    faults: list[str] = []
+    known = f"; known are {', '.join(TABLE)}"
     at = 0
     while at < len(rest):
         match = _OPTION.match(rest, at)
         if not match:
-            raise ValueError(f'options are written name="value", not {rest[at:]!r}')
+            faults.append(f'options are written name="value", not {rest[at:]!r}')
+            break
         name, value = match[1], match[2][1:-1]
-        if name in values:
-            raise ValueError(f"option {name} is given twice")
-        if name in _FORMER:
-            raise ValueError(f'option {name} is called {_FORMER[name]} now; write {_FORMER[name]}="{value}"')
-        if name not in TABLE:
-            raise ValueError(f"unknown option {name!r}{closest(name, TABLE)}; known are {', '.join(TABLE)}")
-        try:
-            values[name] = TABLE[name].read(value)
-        except ValueError as wanted:
-            raise ValueError(f"option {name} is {wanted}, not {value!r}") from None
         at = match.end()
+        if name in values:
+            faults.append(f"option {name} is given twice")
+        elif name in _FORMER:
+            faults.append(f'option {name} is called {_FORMER[name]} now; write {_FORMER[name]}="{value}"')
+        elif name not in TABLE:
+            faults.append(f"unknown option {name!r}{closest(name, TABLE) or known}")
+        else:
+            try:
+                values[name] = read_option(name, value)
+            except ValueError as error:
+                faults.append(str(error))
     options = Options(**values)
+    odd = [*_at_odds(options)]  # as they may be because one is left out
+    return replace(options, **{name: getattr(Options, name) for name, _ in odd}), faults or [told for _, told in odd]
+
+
+def _at_odds(options: Options) -> Iterator[tuple[str, str]]:
+    """Yield the options that do not go with the others, each with why."""
     if not options.exec and not options.reason:
-        raise ValueError('exec="off" needs a reason="…"')
+        yield "reason", 'exec="off" needs a reason="…"'
     if options.vary and not options.exec:
-        raise ValueError('vary: the block does not run, as exec="off" says')
+        yield "vary", 'vary: the block does not run, as exec="off" says'
     if options.vary and options.result == "markdown":
-        raise ValueError('vary switches between text, figures and HTML; leave result="markdown" out')
+        yield "vary", 'vary switches between text, figures and HTML; leave result="markdown" out'
     if options.match and not options.raises:
-        raise ValueError("match goes with raises")
-    return options
+        yield "match", "match goes with raises"
+
+
+def read_option(name: str, value: str) -> object:
+    """Return the value of an option by its text.
+
+    Raises:
+        ValueError: it has a wrong value; the message says what is right.
+    """
+    option = TABLE[name]
+    try:
+        return option.read(value)
+    except ValueError as wanted:
+        if not value.strip():
+            raise ValueError(f'option {name} is empty; write it as {name}="{option.example}"') from None
+        raise ValueError(f"option {name} is {wanted}, not {value!r}") from None

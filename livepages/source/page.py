@@ -22,7 +22,7 @@ from markdown.extensions.toc import slugify, unique
 
 from livepages.source.comments import read_comments
 from livepages.source.explorables import Values, assignments, combinations, label, unread
-from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences
+from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences, with_bare_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.imports import first_imports
 from livepages.source.options import Options, parse_options
@@ -34,6 +34,15 @@ from livepages.worker import Expected, Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something wrong in the text of a page, for which only a server shows the page at all."""
+
+    line: int
+    message: str
+    at: int = 0  # the line of `Page.text`, from 0, above which it is shown
 
 
 class PageError(Exception):
@@ -66,6 +75,7 @@ class Block:
     values: Values = ()  # those that it runs with, if its fence varies any
     variants: tuple["Block", ...] = ()  # the block with each of the other values
     variant_of: int | None = None  # the index of the block that is this one with the first values
+    fault: Fault | None = None  # what is wrong with its fence, which is shown in the place of its result
     columns: tuple[int, int] | None = None  # of a value: where in its line it is, which `fence` stands for
     above: int | None = None  # of a value: the index of the block above it, whose namespace it sees
 
@@ -143,6 +153,7 @@ class Page:
     settings: Settings
     meta: Mapping[str, object]  # the front matter
     origin: tuple[int, ...] = ()  # for each line of `text`, its line number in the file; only for executed fences
+    faults: tuple[Fault, ...] = ()  # those that are no block's
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
@@ -189,9 +200,15 @@ class Page:
         pymdownx.superfences would not take them for fences.
         """
         lines = list(self.text)
-        for fence in find_fences(self.text, list(range(1, len(self.text) + 1))):
-            if fence.language in LOOKS_LIKE_PYTHON:
+        told: list[LineError] = []
+        wrong = {fault.at for fault in self.faults}
+        for fence in find_fences(self.text, range(len(self.text)), told):
+            if fence.start in wrong:
+                lines[fence.start : fence.end] = with_bare_fences(lines[fence.start : fence.end])
+            elif fence.language in LOOKS_LIKE_PYTHON:
                 lines[fence.start] = re.sub(r"""\s+(exec|reason)=("[^"]*"|'[^']*'|\w+)""", "", lines[fence.start])
+        for fault in told:
+            lines[fault.line :] = with_bare_fences(lines[fault.line :])
         return tuple(lines)
 
     @property
@@ -248,8 +265,14 @@ class Page:
         return _digest(*keys) if keys else ""
 
 
-def read_page(path: Path, project: Project, data: bytes | None = None) -> Page:
+def read_page(path: Path, project: Project, data: bytes | None = None, with_faults: bool = False) -> Page:
     """Read the page in a Markdown file of a project, or in the data that stands for this file's.
+
+    Args:
+        path: the file.
+        project: the project.
+        data: what stands for the file's.
+        with_faults: whether to return a page that has `faults`, as far as it can be read.
 
     Raises:
         PageError: there is no such file, it is not UTF-8, an include or the front matter cannot be read, or a fence
@@ -265,16 +288,25 @@ def read_page(path: Path, project: Project, data: bytes | None = None) -> Page:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise PageError(name, line, f"the page is not UTF-8: {error.reason}; save it as UTF-8") from None
-    return parse(text, path, project)
+    return parse(text, path, project, with_faults)
 
 
-def parse(text: str, path: Path, project: Project) -> Page:
+def parse(text: str, path: Path, project: Project, with_faults: bool = False) -> Page:
     """`read_page` for text at hand."""
     name = project.name(path)
     text = re.sub(r"\r\n?", "\n", text)  # as MkDocs wants it to see front matter
-    lines = text.split("\n")
-    if project.fences == "exec":
-        return _executed_page(text, path, project)
+    page = (_executed_page if project.fences == "exec" else _whole_page)(text, path, project)
+    found = [*page.faults, *(block.fault for block in page.blocks if block.fault)]
+    if found and not with_faults:
+        found.sort(key=lambda fault: fault.line)
+        first, *others = (PageError(name, fault.line, fault.message) for fault in found)
+        raise PageError(name, first.line, first.message, tuple(others))
+    return page
+
+
+def _whole_page(text: str, path: Path, project: Project) -> Page:
+    """Read a page of a site on which every Python fence runs."""
+    lines, name = text.split("\n"), project.name(path)
     try:
         length = front_matter_length(lines)
         expanded = tuple(expand([""] * length + lines[length:], project.snippets))
@@ -300,27 +332,32 @@ def _page(
     except LineError as error:
         faults.append(error)
         settings, meta = read_front_matter((), runtime)
-    try:
-        fences = list(find_fences(lines, origin))
-        found = [*_blocks(lines, origin, fences, name, settings, faults)]
-        prose = find_values(lines, origin, fences, faults) if with_values else ()
-        blocks, values = _numbered(found, [*_values(found, prose, origin, faults)])
-    except LineError as error:
-        faults.append(error)
-    _raise_faults(name, faults)
+    before = len(faults)
+    fences = list(find_fences(lines, origin, faults))
+    readable = lines[: origin.index(faults[-1].line)] if faults[before:] else lines
+    found = [*_blocks(readable, origin, fences, name, settings, faults)]
+    prose = find_values(readable, origin, fences, faults) if with_values else ()
+    blocks, values = _numbered(found, [*_values(found, prose, origin, faults)])
     page = Page(path, name, text, lines, blocks, values, settings, meta)
     titles = {section.anchor: section.title for section in page.sections}
     ids = [(block.options.id, block.line) for block in blocks]
     told = "option id: {!r} is that of the heading {!r}".format
-    _raise_faults(name, [LineError(line, told(anchor, titles[anchor])) for anchor, line in ids if anchor in titles])
-    return page
+    faults += [LineError(line, told(anchor, titles[anchor])) for anchor, line in ids if anchor in titles]
+    return _with_faults(page, faults, origin)
 
 
-def _raise_faults(name: str, faults: list[LineError]) -> None:
-    if faults:
-        faults.sort(key=lambda fault: fault.line)
-        first, *others = (PageError(name, fault.line, fault.message) for fault in faults)
-        raise PageError(name, first.line, first.message, tuple(others))
+def _with_faults(page: Page, told: Iterable[LineError], origin: Sequence[int]) -> Page:
+    """Return a page with its faults: the first of a block's fence is the block's."""
+    blocks, faults = list(page.blocks), []
+    for error in sorted(told, key=lambda error: error.line):
+        fault = Fault(error.line, str(error), origin.index(error.line) if error.line in origin else 0)
+        for number, block in enumerate(blocks):
+            if block.fault is None and fault.line in origin[block.fence.start : block.fence.end]:
+                blocks[number] = replace(block, fault=fault)
+                break
+        else:
+            faults.append(fault)
+    return replace(page, blocks=tuple(blocks), faults=tuple(faults))
 
 
 def _executed_page(text: str, path: Path, project: Project) -> Page:
@@ -360,8 +397,8 @@ def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: P
         lines: the text.
         project: the site.
 
-    Raises:
-        PageError: an option of a fence has a wrong value.
+    Returns:
+        the page, with its faults.
     """
     page = page or _executed_page("", path, project)
     return _of_executed_lines(page, tuple(lines), align(lines, page.text, page.origin), project)
@@ -377,14 +414,12 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
             continue
         code, numbers = found.program(origin)
         line = origin[found.fence.start]
-        try:
-            options = block_options(found.options)
-            if found.language == "pycon" and options.vary:
-                raise ValueError("vary: write the block as python, without prompts")
-            _check_varied(options, code)
-        except ValueError as error:
-            faults.append(LineError(line, str(error)))
-            continue
+        options, wrong = block_options(found.options)
+        if found.language == "pycon" and options.vary:
+            wrong.append("vary: write the block as python, without prompts")
+            options = replace(options, vary=())
+        options = _read_varied(options, code, wrong)
+        faults += (LineError(line, message) for message in wrong)
         block = Block(page.name, len(blocks), line, code, numbers, start, options, found.fence)
         block = replace(block, shows_figures=bool(options.alt))
         before = digests.get(block.namespace) or _digest(KEY_VERSION, *map(str, page.settings.runtime.values()))
@@ -394,8 +429,8 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
         start += block.code.count("\n") + 1
     prose = find_values(lines, origin, project.scanner.fences(lines), faults) if project.values else ()
     numbered, values = _numbered(blocks, [*_values(blocks, prose, origin, faults)])
-    _raise_faults(page.name, faults)
-    return replace(page, text=lines, blocks=numbered, values=values, origin=tuple(origin))
+    page = replace(page, text=lines, blocks=numbered, values=values, origin=tuple(origin))
+    return _with_faults(page, faults, origin)
 
 
 # --- blocks ------------------------------------------------------------------------------------------------------
@@ -421,12 +456,9 @@ def _blocks(
         if "markdown-exec: hide" in code or "`" * 8 in code:
             told = 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
             faults.append(LineError(line, told))
-        try:
-            options = parse_options(fence.info)
-            _check_varied(options, code)
-        except ValueError as error:
-            faults.append(LineError(line, str(error)))
-            continue
+        options, wrong = parse_options(fence.info)
+        options = _read_varied(options, code, wrong)
+        faults += (LineError(line, message) for message in wrong)
         if options.id and ids.setdefault(options.id, line) != line:
             faults.append(LineError(line, f"option id: {options.id!r} is that of the block of line {ids[options.id]}"))
         if commented.continues and options.isolated:
@@ -458,9 +490,12 @@ def _blocks(
         yield block
 
 
-def _check_varied(options: Options, code: str) -> None:
+def _read_varied(options: Options, code: str, wrong: list[str]) -> Options:
+    """Return options without values that the code does not use, which is noted."""
     if options.vary and (name := unread(options.vary, code)):
-        raise ValueError(f"option vary: the block does not use {name}")
+        wrong.append(f"option vary: the block does not use {name}")
+        return replace(options, vary=())
+    return options
 
 
 def _varied(block: Block, key: Callable[[str], str]) -> Block:

@@ -14,7 +14,7 @@ from markdown import Markdown
 from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
 
 from livepages.source.fences import Fence, LineError, Recorder, directives
-from livepages.source.options import TABLE, Options
+from livepages.source.options import TABLE, Options, read_option
 
 EXECUTED = ("python", "py", "pycon")
 NESTED = ("md", "markdown")  # languages of fences whose content markdown-exec converts as Markdown
@@ -77,23 +77,24 @@ class Scanner:
         return sum(fence.language in EXECUTED and "extra" not in options for fence, _, options in found)
 
 
-def block_options(given: Mapping[str, Any]) -> Options:
+def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
     """Return the options of a block by those of markdown-exec, among which ours are extra ones.
 
-    Raises:
-        ValueError: one of ours has a wrong value.
+    Returns:
+        the options, and what is wrong with those of ours that are left out.
     """
     values: dict[str, Any] = {
         name: given[name] for name in ("source", "result", "html", "session", "width") if given[name]
     }
     values |= {"workdir": given["workdir"] or "", "isolated": not given["session"]}
     values = {"source": "none", "result": "markdown", **values}
-    for name in own_options(given):
+    faults: list[str] = []
+    for name in sorted(own_options(given)):
         try:
-            values[name] = TABLE[name].read(given["extra"][name])
-        except ValueError as wanted:
-            raise ValueError(f"option {name} is {wanted}, not {given['extra'][name]!r}") from None
-    return Options(**values)
+            values[name] = read_option(name, given["extra"][name])
+        except ValueError as error:
+            faults.append(str(error))
+    return Options(**values), faults
 
 
 def own_options(given: Mapping[str, Any]) -> set[str]:
