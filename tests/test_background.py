@@ -241,10 +241,10 @@ def test_what_pages_are_forked_from_starts_while_they_are_read_if_the_one_edited
     monkeypatch.setattr(engine, "prepare", lambda: order.append("start"))
     read = engine.read
 
-    def noted(paths: Iterable[Path], *texts: Any) -> object:
+    def noted(paths: Iterable[Path], *texts: Any, **how: Any) -> object:
         given = list(paths)
         order.append(" ".join(path.stem for path in given))
-        return read(given, *texts)
+        return read(given, *texts, **how)
 
     monkeypatch.setattr(engine, "read", noted)
     for changed in (None, pages[1].path):

@@ -36,6 +36,30 @@ def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixt
     assert status == 0 and "--- docs/page.md:3  " in said and "hello\n" in said
 
 
+def test_run_says_whose_records_are_out_of_date_and_how_they_are_renewed(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
+    for number in range(6):
+        site.write(f"docs/more/{number}.md", "```python\nprint(1)\n```\n")
+    command(capsys, "record", "--host", "cpu")
+    assert "out of date" not in command(capsys, "run")[1]
+    page.write_text(page.read_text().replace("hello", "hi"))
+    told = (
+        "The records of 1 page are out of date, docs/page.md: `livepages record docs/page.md --host cpu` renews them\n"
+    )
+    assert command(capsys, "run")[1].endswith(f"1 run, 6 unchanged\n{told}")
+    for file in site.root.glob("docs/more/*.md"):
+        file.write_text("```python\nprint(2)\n```\n")
+    told = "7 pages are out of date, docs/more/0.md and 6 more: `livepages record --host cpu` renews them\n"
+    assert command(capsys, "run")[1].endswith(told)
+
+
+def test_run_counts_no_pages_where_none_can_be_read(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    page.write_text('```python colour="red"\n```\n')
+    status, said = command(capsys, "run")
+    assert status == 1 and said.startswith("docs/page.md:1: unknown option") and "0 pages" not in said
+
+
 def test_failures_are_listed_with_line_and_exit_status_1(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:

@@ -186,6 +186,20 @@ def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, 
     assert done.returncode == 1 and said in done.stderr and not (kettle.root / "site/index.html").exists(), done.stderr
 
 
+def test_a_failure_leaves_the_site_as_it_was(kettle: Kettle) -> None:
+    """MkDocs empties the folder of the site before markdown-exec's blocks are found to have failed."""
+    kettle.build()
+    site = kettle.root / "site"
+    before = {file: file.read_bytes() for file in site.rglob("*") if file.is_file()}
+    kettle.write("docs/index.md", '# Tea\n\n```python exec="on"\n1 / 0\n```\n')
+    done = kettle.build("--strict")
+    assert done.returncode == 1 and "; the site is as it was" in done.stderr, done.stderr
+    assert {file: file.read_bytes() for file in site.rglob("*") if file.is_file()} == before
+    kettle.write("docs/index.md", "# Tea, again\n")
+    assert kettle.build("--strict").returncode == 0
+    assert "Tea, again" in kettle.text() and not list(site.glob(".*"))
+
+
 def test_an_error_that_is_expected_is_shown(kettle: Kettle) -> None:
     kettle.write(
         "docs/index.md",

@@ -5,6 +5,7 @@ hash seeds, about several processes at once or about signals begin anew, as auth
 """
 
 import contextlib
+import html
 import http.client
 import itertools
 import json
@@ -254,6 +255,17 @@ def test_a_renamed_page_is_found_at_its_old_address(book: Book) -> None:
     assert "docs/two.md:1: redirect_from: docs/index.md is already at the address of index.md" in done.stderr
 
 
+def test_a_link_to_the_old_name_of_a_page_is_told_the_new_one_once(book: Book) -> None:
+    book.write("docs/old/deep.md", "# Another\n")
+    book.write("docs/two.md", "---\nredirect_from: [deep.md]\n---\n\n# Two\n\n## Part {#part}\n")
+    book.write("docs/index.md", "# Home\n\n[One](deep.md#part), [again](deep.md), [neither](gone.md)\n")
+    done = mkdocs(book, "build", "--strict")
+    assert done.returncode == 1
+    told = "'index.md' contains a link 'deep.md#part', but deep.md is now two.md: write 'two.md#part', in other links"
+    assert told in done.stderr and done.stderr.count("is now two.md") == 1
+    assert "contains a link 'gone.md', but the target is not found" in done.stderr
+
+
 def test_a_figure_without_words_is_shown_with_what_it_needs(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n```\n")
     served = Served(book)
@@ -420,6 +432,27 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served:
     healed = served.wait("/two/", "<code>two 5</code>")
     assert "live-failure" not in healed
     served.says("ran docs/index.md", 2)
+
+
+def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page(book: Book, served: Served) -> None:
+    faults = {
+        '```pyhton raises="E"\n# no heading\n```\n': "a pyhton fence is not run; did you mean ```python?",
+        '```python raise="E"\ny = 1\n```\n': "unknown option 'raise'; did you mean 'raises'?",
+        '```python vary="none"\ny = none\n```\n': "option vary is a name and its values",
+        "`{python} x +`\n": "`{python} x +`: is no expression",
+        "```python\n# no heading\n": "the fence is not closed",
+    }
+    for number, (text, message) in enumerate(faults.items()):
+        book.write("docs/two.md", f"# Two\n\n## {number}\n\n```python\nx = {number}\nprint('two', x)\n```\n\n{text}")
+        shown = served.wait("/two/", f"<code>two {number}</code>")
+        assert html.unescape(shown).count(message) == 1 and shown.count("live-failure") == 1, shown
+        assert re.findall("<h[1-3][^>]*>([^<]*)<", shown) == ["Two", str(number)] and "<title>Two - Test" in shown, (
+            shown
+        )
+        served.says(f"docs/two.md:10: {message}", 1)
+    assert not re.search(r"WARNING -  (?!\[)|Traceback", served.said), served.said
+    failed = mkdocs(book, "build")
+    assert failed.returncode == 1 and "docs/two.md:10: the fence is not closed" in failed.stderr
 
 
 def test_serving_with_watch_theme_shows_an_edit_of_the_theme(book: Book) -> None:

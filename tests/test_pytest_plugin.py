@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import livepages
 from tests.prepared import Commands
 
 PAGE = """\
@@ -222,6 +223,26 @@ def test_it_is_listed_once_with_xdist(pytester: pytest.Pytester, recorded_elsewh
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(LISTED, consecutive=True)
     assert result.stdout.str().count("docs/page.md:9: whole") == 1
+
+
+@pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["alone", "xdist"])
+def test_pages_whose_records_are_out_of_date_are_said_once(
+    pytester: pytest.Pytester,
+    project: Path,
+    commands: Commands,
+    processes: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if processes:
+        pytest.importorskip("xdist")
+    monkeypatch.setenv("PYTHONPATH", str(Path(livepages.__file__).parents[1]))
+    commands.run("livepages", "record", "--host", "cpu", folder=project)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *processes, "docs")
+    result.stdout.no_fnmatch_line("*out of date*")
+    (project / "docs" / "page.md").write_text(PAGE.replace("a = 1", "a = 2 - 1"))
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *processes, "docs")
+    told = "The records of 1 page are out of date, docs/page.md: `livepages record docs/page.md --host cpu` renews them"
+    assert result.stdout.str().count(told) == 1
 
 
 def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:

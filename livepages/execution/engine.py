@@ -15,7 +15,7 @@ from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
 from livepages.execution.named_files import Listing, NamedFiles, names_in
 from livepages.execution.processes import is_inherited
-from livepages.execution.results import Failure, Run, pair_results
+from livepages.execution.results import Failure, Run, faults_of, pair_results
 from livepages.execution.runner import Runner, Running, Task
 from livepages.source import Page, PageError, Project, read_page
 from livepages.worker import Outcome, from_json, installed, run_probe, signature
@@ -42,18 +42,25 @@ class Engine:
         self._listings: dict[Path, Listing] = {}
 
     def read(
-        self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None
+        self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None, with_faults: bool = False
     ) -> tuple[list[Page], list[Failure]]:
         """Read the pages of these files, whose text is the one given, if any.
 
+        Args:
+            paths: the files.
+            texts: given texts.
+            with_faults: whether a page with faults is read as far as it can be.
+
         Returns:
-            the pages, and a failure for each fault of those that cannot be read.
+            the pages, and a failure for each fault but those of a block, which its result tells.
         """
         pages: list[Page] = []
         failed: list[Failure] = []
         for path in paths:
             try:
-                pages.append(read_page(path, self.project, (texts or {}).get(path)))
+                page = read_page(path, self.project, (texts or {}).get(path), with_faults)
+                pages.append(page)
+                failed += faults_of(page)
             except PageError as error:
                 failed += (Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults)
         return pages, failed

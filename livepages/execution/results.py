@@ -35,7 +35,9 @@ class BlockResult:
 
     @cached_property
     def failure(self) -> Failure | None:
-        """The failure of the block; None if its outcome is as the page expects, or is still pending."""
+        """The failure of the block; None if its fence is right and its outcome as the page expects or still pending."""
+        if fault := self.block.fault:  # of which anything else that is wrong may come
+            return Failure(self.block.page, fault.line, 0, fault.message)
         found = check_outcome(self.block.expected, self.outcome)
         if found is None:
             return None
@@ -155,6 +157,11 @@ def _pair(block: Block, outcome: Outcome, before: Sequence[BlockResult]) -> Bloc
     failed = before[outcome.stopped_by]  # its line may be another by now
     skipped = stopped_after(outcome.stopped_by, failed.block.line).skipped
     return BlockResult(block, replace(outcome, skipped=skipped), failed)
+
+
+def faults_of(page: Page) -> list[Failure]:
+    """Return the faults of a page that are no block's, as they are reported."""
+    return [Failure(page.name, fault.line, 0, fault.message) for fault in page.faults]
 
 
 def count(number: int, what: str) -> str:

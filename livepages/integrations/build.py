@@ -85,7 +85,7 @@ class Build:
             self._prepare(page for page in course.pages if page not in course.texts)
         inventory = read_inventories(self.engine.project)
         guide = find_guide(self.engine.project)
-        read, unread = self.engine.read(course.pages, course.texts)
+        read, unread = self.engine.read(course.pages, course.texts, with_faults=timeout is not None)
         # A page that a plugin has made is a page of ours if it has blocks: others are of no concern.
         read = [page for page in read if page.blocks or page.path not in course.texts]
         programs = [page for page in read if page.program]

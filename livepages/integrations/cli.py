@@ -26,7 +26,7 @@ from livepages.execution import (
     pair_results,
 )
 from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
-from livepages.integrations.executed import hint
+from livepages.integrations.executed import hint, renewal
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, check_page, compare, record, write
@@ -152,8 +152,10 @@ def _run(options: argparse.Namespace, project: Project) -> int:
             _print_run(runs[page.path])
         for line in _stopped(page, runs[page.path]):
             print(line)
-    print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
-    if told := hint(project, pages):
+    if pages or not failed:
+        print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
+    outdated = records.stale(programs).get(project.reference, [])
+    for told in filter(None, (hint(project, pages), renewal(project.reference, (block.page for block in outdated)))):
         print(told)
     return _tell(failed)
 

@@ -24,6 +24,17 @@ def hint(project: Project, pages: Iterable[Page]) -> str:
     )
 
 
+def renewal(host: str, pages: Iterable[str]) -> str:
+    """Return how to renew the records of a host for these pages, by name; empty if there are none."""
+    names = sorted(set(pages))
+    if not names:
+        return ""
+    few = names if len(names) < 6 else []
+    which = " ".join(few) if few else f"{names[0]} and {len(names) - 1} more"
+    command = " ".join(["livepages record", *few, "--host", host])
+    return f"The records of {count(len(names), 'page')} are out of date, {which}: `{command}` renews them"
+
+
 class ExecutedPages:
     """The pages of a build as they are converted, each with its run.
 
@@ -46,7 +57,7 @@ class ExecutedPages:
         """Return the page that has these lines, includes expanded, and its run.
 
         Raises:
-            PageError: an option of a fence has a wrong value, or the page has not run and may not run now.
+            PageError: the page has not run and may not run now.
         """
         of_file = self._known(path)
         page = changed_page(path, of_file[0] if of_file else None, lines, self._engine.project)

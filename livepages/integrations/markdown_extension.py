@@ -25,12 +25,12 @@ from markdown.treeprocessors import Treeprocessor
 
 from livepages import rendering
 from livepages.course import Guide, read_course
-from livepages.execution import Engine, Failure, Run
+from livepages.execution import Engine, Failure, Run, faults_of
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.records import RecordedOutcome
 from livepages.rendering import NameLinks, status, value_html, values_left, with_values
-from livepages.source import Block, Inventory, Page, PageError, find_project
+from livepages.source import Block, Inventory, Page, PageError, find_project, with_bare_fences
 from livepages.worker import signature
 
 _report = os.environ.pop(REPORT, "")  # so that no page reads it and depends on it
@@ -154,7 +154,7 @@ class _Show(Preprocessor):
     @staticmethod
     def _stamp(build: Build, page: Page, run: Run) -> str:
         place = build.guide.course.place(page.path)
-        more = "" if build.guide.links_downloads else rendering.at_end(place)
+        more = rendering.at_end(place, build.guide.more_downloads(page))
         notebook = quote(posixpath.basename(place.notebook))
         return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
 
@@ -170,11 +170,13 @@ class _Show(Preprocessor):
             failed = [Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults]
             self.report(failed)
             return [self.md.htmlStash.store(rendering.failures_shown(failed))]
-        self.report(run.failures)
+        self.report([*faults_of(page), *run.failures])
         self.blocks = ExecutedBlocks(page.name, run)
         show(self.md, self.blocks)
         self.executed = page if page.values else None
-        return with_values(lines, run, value_html(build.seen(page), self.md.htmlStash.store))
+        stash = self.md.htmlStash.store
+        shown = rendering.with_faults(page, with_values(lines, run, value_html(build.seen(page), stash)), stash)
+        return "\n".join(shown).split("\n")
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""
@@ -204,7 +206,9 @@ class _Show(Preprocessor):
         if not failed:
             failed = [self._changed(build, path, name, lines)]
             self.report(failed)
-        return [self.md.htmlStash.store(rendering.failures_shown(failed)), "", *lines]
+        lines = with_bare_fences(lines)
+        at = rendering.below_title(lines)
+        return [*lines[:at], "", self.md.htmlStash.store(rendering.failures_shown(failed)), "", *lines[at:]]
 
     @staticmethod
     def _changed(build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:

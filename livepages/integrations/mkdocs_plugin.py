@@ -1,5 +1,6 @@
 """The integration with MkDocs: runs stale pages in parallel before any page is shown, and reports failures."""
 
+import atexit
 import contextlib
 import logging
 import os
@@ -29,6 +30,7 @@ from livepages.integrations.address import check_address, explained
 from livepages.integrations.assets import SCRIPT, SERVED, STYLE, copy_assets
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.build_cache import BuildCache, digest
+from livepages.integrations.former_site import FormerSite
 from livepages.integrations.kernels import Kernels
 from livepages.integrations.mkdocs_course import changed_course, may_change
 from livepages.integrations.page_cache import convert_once
@@ -36,6 +38,7 @@ from livepages.integrations.post_build import finish
 from livepages.integrations.prerender import Ahead
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
+from livepages.integrations.redirects import MovedLinks
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
 from livepages.rendering import failures_shown, head_links
@@ -66,6 +69,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._told: list[Failure] = []
         self._said: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
+        self._former: FormerSite | None = None  # what it would empty it of, until pages are written
         self._by_itself = False  # whether the next build does not follow from a save
         self._kept = BuildCache(Path())
         self._index = Index(self._kept)
@@ -74,6 +78,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._conversion: Conversion | None = None
         self._ahead = Ahead((os.cpu_count() or 1) - 1)
         self._docs = Path()
+        self._moved = MovedLinks()
         self._begun = False  # whether this build has brought the pages up to date
         self._converted = 0  # pages of this build so far, of those that were not converted before
 
@@ -81,6 +86,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Remember whether failures end the build, or are shown in the page."""
         self._serving = command == "serve"
         self._emptied = not dirty
+        logging.getLogger(MkDocsPage.__module__).addFilter(self._moved)
 
     @event_priority(100)
     def _remember_docs(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -149,18 +155,20 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Run what has to run, before MkDocs empties the site, unless plugins may still add pages."""
         self._begun = not may_change(config, self) and Path(config.docs_dir) == self._docs
         if self._begun:
-            self._begin(config, "the site is as it was")
+            self._begin(config)
+        if self._emptied and not self._serving and self._former is None:  # plugins build further languages into it
+            self._former = FormerSite(Path(config.site_dir))
+            atexit.register(self._former.put_back)  # an interrupt is no error for MkDocs
+            self._former.set_aside()
 
     @event_priority(-100)
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
         """Run what has to run, when all plugins have added, moved and removed pages."""
         if not self._begun:
-            self._begin(config, "no page was written", files, nav)
+            self._begin(config, files, nav)
         return nav
 
-    def _begin(
-        self, config: MkDocsConfig, consequence: str, files: Files | None = None, nav: Navigation | None = None
-    ) -> None:
+    def _begin(self, config: MkDocsConfig, files: Files | None = None, nav: Navigation | None = None) -> None:
         """Bring all pages up to date: those of the configuration, or those of the files and the navigation."""
         build = self._current()
         if not self._by_itself:  # what still fails is reported again after each save
@@ -189,9 +197,15 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
+        self._moved.begin(build.pages.values(), build.guide.course)
         log.info(build.summary)
         self._told = [failure for failure in self._told if failure in build.failures]
-        self._tell(build.failures, consequence)
+        self._tell(build.failures, self._unwritten)
+
+    @property
+    def _unwritten(self) -> str:
+        """The consequence of a failure before any page is written."""
+        return "the site is as it was" if self._emptied else "no page was written"
 
     def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
         """Show what has run, even if the file was saved again in the meantime."""
@@ -283,9 +297,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             templates.mkdir(parents=True, exist_ok=True)
             if os.access(templates, os.W_OK):
                 env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
-        self._tell(build.failures, "no page was written")
+        self._tell(build.failures, self._unwritten)
         if build.hint:
             log.warning(build.hint)
+        if self._former:
+            self._former.drop()
         return env
 
     def on_post_page(self, output: str, *, page: MkDocsPage, config: MkDocsConfig) -> str:
@@ -297,8 +313,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return output.replace("</head>", f"{links}{SERVED if self._serving else ''}</head>", 1)
 
     def on_build_error(self, *, error: Exception) -> None:
-        """End what still converts pages, and let pages run."""
+        """End what still converts pages, and let pages run; put the site back if no page has been written."""
         self._end_ahead()
+        if self._former:
+            self._former.put_back()
         if self._build:
             self._build.over()
 
@@ -373,6 +391,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_shutdown(self) -> None:
         """End the pages' processes, the one that they are forked from, and what ran blocks for readers."""
+        logging.getLogger(MkDocsPage.__module__).removeFilter(self._moved)
         if self._kernels:
             self._kernels.close()
         if self._build:

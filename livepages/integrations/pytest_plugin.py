@@ -24,6 +24,7 @@ from pytest_codeblocks.plugin import MarkdownFile, TestBlock
 
 from livepages.course import read_course
 from livepages.execution import Engine, Failure, Run, count, start_order
+from livepages.integrations.executed import renewal
 from livepages.integrations.shards import START, Shard, seconds, shard
 from livepages.records import Records, check_block
 from livepages.source import (
@@ -38,7 +39,9 @@ from livepages.source import (
     read_page,
 )
 
-_DIFFERS = "differs from a record of another kind"  # a property of reports, which reach the terminal from xdist, too
+# Properties of reports, which reach the terminal from xdist, too.
+_DIFFERS = "differs from a record of another kind"
+_OUTDATED = "has no record that is up to date"
 _RUNS = pytest.StashKey[dict[Path, "_Runs"]]()
 _PUBLISHED = pytest.StashKey[dict[Path, frozenset[Path]]]()
 
@@ -97,9 +100,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List the blocks whose output differs from the nearest record, where none is of the kind they ran on."""
-    reports = terminalreporter.getreports("passed")
-    told = sorted(tuple(value) for report in reports for name, value in report.user_properties if name == _DIFFERS)
+    """List the pages whose records are out of date, and the blocks whose output differs from the nearest record, where
+    none is of the kind they ran on.
+    """
+    given = [pair for report in terminalreporter.getreports("passed") for pair in report.user_properties]
+    told = sorted(tuple(value) for name, value in given if name == _DIFFERS)
+    outdated = sorted({tuple(value) for name, value in given if name == _OUTDATED})
+    for host, pairs in groupby(outdated, key=itemgetter(0)):
+        terminalreporter.write_line(renewal(host, (page for _, page in pairs)))
     if not told:
         return
     terminalreporter.section("outputs that differ from the records of another kind of host")
@@ -232,6 +240,8 @@ class BlockItem(TestBlock):
             raise BlockError(str(Failure(block.page, block.line, block.fence_line, block.said(f"not run: {failed}"))))
         if skipped := result.outcome.skipped:
             pytest.skip(f"not run: {skipped}" if result.stopped_by else skipped)
+        if runs.is_outdated(block, self.page):
+            self.user_properties.append((_OUTDATED, (self.project.reference, block.page)))
         seen, runtime = runs.records.seen(self.page)(block), self.project.runtime
         found = check_block(result, run, seen, runtime)
         if isinstance(found, Failure):
@@ -288,6 +298,8 @@ class _Runs:
     def __init__(self, session: pytest.Session, project: Project) -> None:
         self._engine = Engine(project)
         self.records = Records(project)
+        self._reference = project.reference
+        self._outdated: dict[Path, list[Block]] = {}
         session.config.add_cleanup(self._engine.close)
         self._pages: dict[Path, Page] = {}
         self._last: dict[Path, int] = {}  # the index of the last selected block
@@ -308,6 +320,12 @@ class _Runs:
         self._one_by_one = hasattr(session.config, "workerinput")
         if stale and not self._one_by_one:
             threading.Thread(target=self._run, args=[stale], name="livepages-pytest", daemon=True).start()
+
+    def is_outdated(self, block: Block, page: Page) -> bool:
+        """Return whether the host whose records must be up to date has none of a block."""
+        if page.path not in self._outdated:
+            self._outdated[page.path] = self.records.stale([page]).get(self._reference, [])
+        return block in self._outdated[page.path]
 
     def of(self, page: Page) -> Run:
         """The run of a page, waited for."""

@@ -1,8 +1,11 @@
-"""Redirects from the addresses that pages had before they were renamed."""
+"""Redirects from the addresses that pages had before they were renamed, and what to write in links to those."""
 
 import html
+import logging
 import posixpath
-from urllib.parse import quote
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, unquote, urlsplit
 
 from livepages.course import Course
 from livepages.exporters import OutputFolder
@@ -19,6 +22,49 @@ _HTML = """<!doctype html>
 <p>This page has moved: <a href="{address}">{title}</a>.</p>
 </html>
 """
+
+
+_LINK = re.compile(r"Doc file '(?P<page>.+?)' contains an? .*?link '(?P<link>[^']+)'")  # of MkDocs' warnings
+
+
+class MovedLinks(logging.Filter):
+    """Names in the warning of a link to a page's old name the new one: MkDocs proposes another file of like name.
+
+    A page is told once of each old name.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._moved: dict[str, str] = {}
+        self._told: set[tuple[str, str]] = set()
+
+    def begin(self, pages: Iterable[Page], course: Course) -> None:
+        """Take note of the pages of a build and of the names that they had."""
+        self._told.clear()
+        self._moved = {
+            posixpath.normpath(name): page.path.relative_to(course.docs).as_posix()
+            for page in pages
+            for name in page.redirect_from
+        }
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a warning is shown, with what to write in it."""
+        found = _LINK.match(record.getMessage()) if self._moved else None
+        if not found:
+            return True
+        name, link = found["page"], urlsplit(found["link"])
+        old = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(link.path)))
+        new = self._moved.get(old)
+        if new is None:
+            return True
+        told, repeated = (name, old), (name, old) in self._told
+        self._told.add(told)
+        address = link._replace(path=posixpath.relpath(new, posixpath.dirname(name) or ".")).geturl()
+        record.msg = (
+            f"{found[0]}, but {old} is now {new}: write '{address}', in other links of this page to it as well."
+        )
+        record.args = ()
+        return not repeated
 
 
 def write_redirects(pages: list[Page], course: Course, output: OutputFolder) -> list[PageError]:
