@@ -18,7 +18,6 @@ from course import examiner
 from course.less import hint_sparingly, without_marks
 from livepages.course import Guide
 from livepages.execution import Failure, count
-from livepages.rendering import RUN, downloads
 from livepages.source import Page, PageNames, closest
 
 WORDS_A_MINUTE = 200
@@ -30,8 +29,6 @@ INDEX = re.compile(r"<!-- live: names(?: (?P<but>-)?(?P<library>\w+))? -->")  # 
 @dataclass(frozen=True)
 class CourseGuide(Guide):
     """The pages of a course. Those that run nothing, and the home page, are about the course and no part of it."""
-
-    links_downloads = True
 
     def problems(self) -> list[Failure]:
         """A failure for each page to read first that is not a page."""
@@ -79,6 +76,13 @@ class CourseGuide(Guide):
         masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]
         return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
 
+    def more_downloads(self, page: Page) -> str:
+        """Return a link that opens the page in Colab, where its notebooks are published, as HTML."""
+        if not self.course.repository:
+            return ""
+        notebook = f"{self.course.repository}/blob/notebooks/{quote(self.course.place(page.path).notebook)}"
+        return f', <a href="https://colab.research.google.com/github/{notebook}">Colab</a>'
+
     def tree(self, root: Element) -> None:
         """Have the theme show hints only where they help."""
         hint_sparingly(root)
@@ -102,7 +106,9 @@ class CourseGuide(Guide):
             explained |= dict.fromkeys(entry.names, place)
         url = self.course.url and self.course.url.rstrip("/") + "/"
         found |= jax_now.files(self.pages.values(), url)
-        return found | {"names.json": names.names_json(self.inventory, explained)}
+        found["names.json"] = names.names_json(self.inventory, explained)
+        found["libraries.json"] = names.libraries_json(self.inventory, explained)
+        return found
 
     def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
         """Lines with the map and the index where they belong."""
@@ -124,18 +130,9 @@ class CourseGuide(Guide):
             facts.append(page.settings.settings_summary)
         if first := self._before(page):
             facts.append("read first: " + ", ".join(_link(page, other) for other in first))
-        place = self.course.place(page.path)
-        facts.append(f"take it with you: {stash(downloads(place) + self._colab(page))}")
-        facts.append(stash(RUN))
         return (
             stash('<span class="live-fact">') + stash('</span><span class="live-fact">').join(facts) + stash("</span>")
         )
-
-    def _colab(self, page: Page) -> str:
-        if not self.course.repository:
-            return ""
-        notebook = f"{self.course.repository}/blob/notebooks/{quote(self.course.place(page.path).notebook)}"
-        return f', <a href="https://colab.research.google.com/github/{notebook}">Colab</a>'
 
     def _before(self, page: Page) -> list[Page]:
         files = [self.course.docs / name for name, _ in _names(page)]

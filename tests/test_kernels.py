@@ -200,6 +200,14 @@ def test_a_server_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) ->
         Kernels(SITE).access()
 
 
+def test_it_starts_without_a_grammar_that_takes_as_long_as_all_else() -> None:
+    program = (
+        "import sys\nfrom livepages.integrations.jupyter import _server\n"
+        f"_server('token', {SITE!r}, 9)\nassert 'jsonschema' in sys.modules and 'lark' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_it_starts_again_where_it_has_ended(kernels: Kernels) -> None:
     assert kernels._process
     before = kernels.access()

@@ -15,16 +15,11 @@ from livepages.source import Inventory, Page, Project, ProjectError
 
 @dataclass(frozen=True)
 class Guide:
-    """The pages of a site, and what it adds to them: this class nothing, one that is derived from it what it likes.
-
-    Links to a page's downloads are at its end, unless the guide sets `links_downloads`.
-    """
+    """The pages of a site, and what it adds to them: this class nothing, one that is derived from it what it likes."""
 
     course: Course
     pages: Mapping[Path, Page]
     inventory: Inventory
-
-    links_downloads = False
 
     def problems(self) -> list[Failure]:
         """Return a failure for everything that the guide cannot use."""
@@ -44,6 +39,10 @@ class Guide:
             stash: takes HTML and returns a placeholder for it in Markdown.
         """
         return lines
+
+    def more_downloads(self, page: Page) -> str:
+        """Return what follows the links to a page's script, notebook and Markdown at its end, as HTML."""
+        return ""
 
     def tree(self, root: Element) -> None:
         """Change a page as an element tree, before its links are resolved."""

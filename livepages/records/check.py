@@ -55,9 +55,9 @@ def check_block(
 
 
 def check_page(page: Page, run: Run, records: Records) -> list[Failure]:
-    """Check every block of a page that has run, as `check_block`."""
+    """Check every block of a page, as `check_block`."""
     seen = records.seen(page)
-    checked = (check_block(result, run, seen(result.block), records.runtime) for result in run.program)
+    checked = (check_block(result, run, seen(result.block), records.runtime) for result in run.results)
     return [found for found in checked if isinstance(found, Failure)]
 
 

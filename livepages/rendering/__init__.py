@@ -3,7 +3,6 @@
 from livepages.rendering import status
 from livepages.rendering.blocks import (
     anchors,
-    failures_shown,
     figures_shown,
     missing,
     not_shown,
@@ -11,19 +10,19 @@ from livepages.rendering.blocks import (
     stamp,
     unmarked,
 )
-from livepages.rendering.downloads import RUN, at_end, downloads, head_links, restore_downloads
+from livepages.rendering.downloads import at_end, head_links, restore_downloads
 from livepages.rendering.explorables import explorable
+from livepages.rendering.failures import below_title, failures_shown, with_faults
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
 from livepages.rendering.values import value_html, values_left, with_plain_values, with_values
 
 __all__ = [
-    "RUN",
     "NameLinks",
     "RenderError",
     "anchors",
     "at_end",
-    "downloads",
+    "below_title",
     "explorable",
     "failures_shown",
     "figures_shown",
@@ -37,6 +36,7 @@ __all__ = [
     "unmarked",
     "value_html",
     "values_left",
+    "with_faults",
     "with_plain_values",
     "with_values",
 ]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, counted
 from livepages.records import Entry, RecordedOutcome, Seen, differ, entry, newest, same_kind
 from livepages.rendering.explorables import explorable
+from livepages.rendering.failures import failure_shown, with_faults
 from livepages.rendering.mime import PRE, folded, render
 from livepages.rendering.values import value_html, values_left, with_values
 from livepages.source import Block, Page
-from livepages.worker import Runtime, escaped
+from livepages.worker import Runtime
 
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
@@ -30,7 +31,7 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
         seen: returns what hosts recorded of a block.
         stash: takes HTML and returns a placeholder for it in Markdown.
     """
-    text = with_values(page.shown, run, value_html(seen, stash))
+    text = with_faults(page, with_values(page.shown, run, value_html(seen, stash)), stash)
     lines: list[str] = []
     at = 0
     found = anchors(page, run)
@@ -45,7 +46,7 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
         )
         context = _Context(anchor, runtime, run, seen(block), stash, variants)
         lines += _block_lines(result, notes, context)
-    return [*lines, *text[at:]]
+    return "\n".join([*lines, *text[at:]]).split("\n")
 
 
 @dataclass(frozen=True)
@@ -141,11 +142,11 @@ def _block_lines(result: BlockResult, notes: list[str], context: _Context) -> li
 def _result(result: BlockResult, context: _Context) -> str:
     block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
-    if not block.runs:
-        return _not_run(block, outcome.skipped, never=" live-off")
     if result.failure:
         drawn = "".join(_figures(block, shown))  # whose author may have yet to describe it
-        return f'<div class="live-result" {_marker(block)}>{_failure(result.failure)}{drawn}</div>'
+        return f'<div class="live-result" {_marker(block)}>{failure_shown(result.failure)}{drawn}</div>'
+    if not block.runs:
+        return _not_run(block, outcome.skipped, never=" live-off")
     if outcome.pending:
         return _pending(block, _nearest(context))
     if result.stopped_by:
@@ -164,7 +165,7 @@ def _result(result: BlockResult, context: _Context) -> str:
 def _value(result: BlockResult, context: _Context) -> str:
     """Return what a block gave with other values than its first."""
     if result.failure:
-        return _failure(result.failure)
+        return failure_shown(result.failure)
     if result.outcome.pending or result.outcome.skipped:
         return not_shown(result)
     return _content(result, context)
@@ -310,20 +311,6 @@ def _pending(block: Block, recorded: RecordedOutcome | None) -> str:
     said = html.escape(f"Running …{later}{introduced}")
     note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">{said}</p>'
     return f'<div class="live-result{kind}" {_marker(block)}>{note}{body}</div>'
-
-
-def _failure(failure: Failure) -> str:
-    detail = f"<pre><code>{html.escape(escaped(failure.detail))}</code></pre>" if failure.detail else ""
-    where = f"{failure.page}:{failure.line}"
-    return (
-        f'<div class="admonition failure live-failure"><p class="admonition-title">{html.escape(where)}</p>'
-        f"<p>{html.escape(escaped(failure.message))}</p>{detail}</div>"
-    )
-
-
-def failures_shown(failures: list[Failure]) -> str:
-    """Failures as HTML, for a page that cannot be shown otherwise."""
-    return f'<div class="live-result">{"".join(map(_failure, failures))}</div>'
 
 
 def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:

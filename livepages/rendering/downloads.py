@@ -8,14 +8,14 @@ from livepages.course import OutputPaths
 
 _LINK = re.compile(r'data-live-form="(?P<form>\w+)" href="[^"]*"')
 # It is shown where the style sheet is that comes with the script that serves it.
-RUN = '<button type="button" class="live-offer live-here" hidden>run it here</button>'
+_RUN = '<button type="button" class="live-offer live-here" hidden>run it here</button>'
 
 
 # It copies what the link before it leads to.
-_COPY = '<button type="button" class="live-offer live-take" aria-label="copy as Markdown" hidden>copy</button>'
+_COPY = '<button type="button" class="live-offer live-take" aria-label="copy as Markdown" hidden>(copy)</button>'
 
 
-def downloads(place: OutputPaths) -> str:
+def _downloads(place: OutputPaths) -> str:
     """Return links from a page to its script, its notebook and its Markdown, which a button copies, as HTML."""
     return (
         f"<a {_href(place, 'script')} download>script</a>, <a {_href(place, 'notebook')} download>notebook</a>, "
@@ -36,7 +36,7 @@ def head_links(place: OutputPaths) -> str:
 
 
 def restore_downloads(html: str, place: OutputPaths) -> str:
-    """Return a page's HTML in which `downloads` lead where they should, after a program that has changed all links."""
+    """Return a page's HTML whose downloads are linked as they should, after a program that has changed all links."""
     return _LINK.sub(lambda link: _href(place, link["form"]), html)
 
 
@@ -44,6 +44,6 @@ def _href(place: OutputPaths, form: str) -> str:
     return f'data-live-form="{form}" href="{quote(posixpath.basename(getattr(place, form)))}"'
 
 
-def at_end(place: OutputPaths) -> str:
-    """Return what stands at the end of a page that has these nowhere else, as HTML."""
-    return f'<span class="live-downloads">Take it with you: {downloads(place)} {RUN}</span>'
+def at_end(place: OutputPaths, more: str) -> str:
+    """Return what stands at the end of a page, as HTML: its downloads, `more` of them, and the button that runs it."""
+    return f'<span class="live-downloads">Take it with you: {_downloads(place)}{more} {_RUN}</span>'

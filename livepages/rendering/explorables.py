@@ -11,11 +11,11 @@ from livepages.source import Block
 
 
 def explorable(block: Block, shown: Sequence[str]) -> str:
-    """Return what a block gave as HTML.
+    """Return the outputs of a block that varies, as HTML.
 
     Args:
         block: with the first values.
-        shown: what it gave with each of its values, the first first, as HTML.
+        shown: its output for each of its values, in their order, as HTML.
     """
     names = [{"name": varied.name, "values": varied.values, "order": varied.order} for varied in block.options.vary]
     first, *others = shown

@@ -72,10 +72,10 @@ def _text(result: BlockResult, seen: Sequence[RecordedOutcome]) -> str:
 
 def values_left(page: Page, content: str) -> list[Failure]:
     """Return a failure if the HTML of a page shows an expression as code, which the page does not know as a value."""
-    if not LEFT.search(content):
-        return []
     told = "the Markdown around a value keeps it from being shown; put it into a paragraph of its own"
-    [_, rest] = LEFT.split(content, maxsplit=1)
-    expression = html.unescape(rest.partition("</code>")[0])
-    line = next((number for number, text in enumerate(page.source.split("\n"), 1) if expression in text), 1)
-    return [Failure(page.name, line, 0, f"`{{python}} {expression}`: {told}")]
+    for rest in LEFT.split(content)[1:]:
+        expression = html.unescape(rest.partition("</code>")[0])
+        line = next((number for number, text in enumerate(page.source.split("\n"), 1) if expression in text), 1)
+        if all(expression not in fault.message for fault in page.faults):  # reported already
+            return [Failure(page.name, line, 0, f"`{{python}} {expression}`: {told}")]
+    return []

@@ -44,8 +44,8 @@ export const cut = () => {
   if (connected) remember(plan);
 };
 
-// A panel with the command that starts a server; calls `ready` with a kernel of it.
-export const panel = (install, ready) => {
+// A panel with the command that starts a server; calls `ready` with a kernel of it, and `say` with what is said of that.
+export const panel = (install, say, ready) => {
   const plan = {
     token: btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32)))).replace(/[+/=]/g, ""),
     port: 10_000 + (crypto.getRandomValues(new Uint16Array(1))[0] % 20_000),
@@ -77,7 +77,7 @@ export const panel = (install, ready) => {
     status.textContent = "Connecting …";
     const connected = { address: `127.0.0.1:${plan.port}`, token: plan.token };
     try {
-      const kernel = await Kernel.start(connected);
+      const kernel = await Kernel.start(connected, say);
       remember({ ...plan, connected });
       place.remove();
       ready(kernel);
@@ -94,6 +94,12 @@ export const panel = (install, ready) => {
       {},
       "Paste this into a terminal, and leave it open. It starts a Jupyter server that only your machine can reach, " +
         `and lets the pages of ${location.host} run code on it, as you, until you end it with Ctrl-C.`,
+    ),
+    element(
+      "p",
+      {},
+      "It takes a computer with Python; on a phone, read on and move the sliders. Each tab of the browser has a server of " +
+        "its own: links that you follow in this tab use the same one.",
     ),
     element("p", { className: "live-choices" }, tool.parentElement, " ", device.parentElement),
     element("pre", {}, command),

@@ -8,9 +8,9 @@ export const copy = async (button) => {
   });
   try {
     await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
-    button.textContent = "copied";
+    button.textContent = "(copied)";
   } catch {
-    button.textContent = "could not be copied";
+    button.textContent = "(could not be copied)";
   }
   setTimeout(() => (button.textContent = label), 2000);
 };

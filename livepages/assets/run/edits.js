@@ -1,5 +1,5 @@
 // What readers have written into blocks, as their browser keeps it: for each page its title and, by the ids of blocks, the
-// code, a digest of what was published when it was written, and what an examiner said of it.
+// code, the title of its section, a digest of what was published when it was written, and what an examiner said of it.
 const PREFIX = "live-edits:"; // with the path of a page; live.js looks for it, too
 const path = () => location.pathname;
 
@@ -45,7 +45,17 @@ export const matched = (blocks) => {
 // Keep an entry for a block of this page, or none; throws where the browser cannot.
 export const keep = (block, entry) => {
   const { [block]: _, ...others } = kept();
-  write(entry ? { ...others, [block]: entry } : others);
+  write(entry ? { ...others, [block]: { section: section(block), ...entry } } : others);
+};
+
+const section = (block) => {
+  const place = document.getElementById(block);
+  const headings = [...(place?.closest("article, main, body").querySelectorAll("h1, h2, h3") ?? [])];
+  const above = headings.findLast((heading) =>
+    heading.compareDocumentPosition(place) & Node.DOCUMENT_POSITION_FOLLOWING
+  );
+  return [...(above?.childNodes ?? [])].filter((part) => !part.matches?.("a")).map((part) => part.textContent).join("")
+    .trim();
 };
 
 const write = (blocks) => {

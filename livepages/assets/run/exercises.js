@@ -3,10 +3,11 @@
 //   examination(name): the code that examines what the page's kernel has under this name. It raises what is wrong.
 //   examiner: where it comes from if a kernel does not have it: code that fails there, `carried`, and the `address` of a
 //     program that brings it.
-//   solved(name): take note that it is solved.
+//   solved(name, block): take note that it is solved, by what is written into the block of this id.
+//   changed(name, block): take note that something else is written there.
 //   next(exercises): where to go on, as an element; of [name, id of the block] each.
 //   count(), forget(): how many are solved, and that they no longer are.
-const none = { stub: () => undefined, count: () => 0, forget: () => {} };
+const none = { stub: () => undefined, changed: () => {}, count: () => 0, forget: () => {} };
 const named = document.documentElement.dataset.liveExercises;
 
-export const { stub, examination, examiner, solved, next, count, forget } = named ? await import(named) : none;
+export const { stub, examination, examiner, solved, changed, next, count, forget } = named ? await import(named) : none;

@@ -1,8 +1,11 @@
 // A kernel of a Jupyter server: its REST interface, and its messages as https://jupyter-client.readthedocs.io has them.
 
 const PATIENCE = 60_000; // milliseconds that a server may take to answer
+const SLOW = 5000; // milliseconds after which a reader hears that it does not
+const LOOKS = 10_000; // milliseconds after which it is asked whether it still answers, while something runs
 
 export class Lost extends Error {}
+export class Died extends Lost {} // of the kernel alone
 
 export class Kernel {
   #address;
@@ -11,24 +14,31 @@ export class Kernel {
   #socket;
   #waiting = new Map(); // by the ids of requests
   #session = crypto.randomUUID();
+  #say;
+  #looks;
 
-  // A new kernel of a server, which is given by its address (host and port) and its token.
-  static async start({ address, token }) {
+  // A new kernel of a server, which is given by its address (host and port) and its token. What is to be said of the
+  // server goes to `say`, and with true if the kernel is lost.
+  static async start({ address, token }, say) {
     const kernel = new Kernel();
     kernel.address = address;
+    kernel.#say = say;
     kernel.#address = `http://${address}`;
     kernel.#header = { Authorization: `token ${token}`, "Content-Type": "application/json" };
     const { id } = await (await kernel.#ask("/api/kernels", "POST", "{}")).json();
     kernel.#path = `/api/kernels/${encodeURIComponent(id)}`;
     // A browser lets nobody add a header to this request, so Jupyter takes the token in its address.
     kernel.#socket = new WebSocket(`ws://${address}${kernel.#path}/channels?token=${encodeURIComponent(token)}`);
-    await new Promise((open, fail) => {
-      kernel.#socket.onopen = open;
-      kernel.#socket.onclose = () => fail(new Lost(`The Jupyter server at ${address} refused the connection.`));
-      setTimeout(() => fail(new Lost(`The Jupyter server at ${address} does not answer.`)), PATIENCE);
-    });
+    await kernel.#awaited(
+      new Promise((open, fail) => {
+        kernel.#socket.onopen = open;
+        kernel.#socket.onclose = () => fail(new Lost(`The Jupyter server at ${address} refused the connection.`));
+        setTimeout(() => fail(new Lost(`The Jupyter server at ${address} does not answer.`)), PATIENCE);
+      }),
+    );
     kernel.#socket.onmessage = ({ data }) => typeof data === "string" && kernel.#take(JSON.parse(data));
-    kernel.#socket.onclose = () => kernel.#lose("The connection to the Jupyter server is lost. Run starts anew.");
+    kernel.#socket.onclose = () =>
+      kernel.#lose(new Lost("The connection to the Jupyter server is lost. Run starts anew."));
     return kernel;
   }
 
@@ -45,6 +55,7 @@ export class Kernel {
     const message = { header: { ...header, date: new Date().toISOString() }, content, channel: "shell" };
     return new Promise((done, fail) => {
       this.#waiting.set(id, { each, done, fail });
+      this.#looks ??= setInterval(() => this.#look(), LOOKS);
       this.#socket.send(JSON.stringify({ ...message, parent_header: {}, metadata: {}, buffers: [] }));
     });
   }
@@ -55,8 +66,32 @@ export class Kernel {
 
   // End the kernel, also while the page is left.
   async end() {
-    this.#lose("The kernel has ended.");
+    this.#say = () => {};
+    this.#lose(new Lost("The kernel has ended."));
     await this.#ask(this.#path, "DELETE", undefined, true).catch(() => {}); // it ends by itself if that does not reach it
+  }
+
+  // Ask the server anything, so that a reader hears it if no answer comes.
+  #look() {
+    if (this.#waiting.size) return this.#ask("/api/status", "GET").catch(() => {});
+    clearInterval(this.#looks);
+    this.#looks = undefined;
+  }
+
+  // Wait for an answer of the server, and say so if it takes long.
+  async #awaited(answer) {
+    let late = false;
+    const slow = setTimeout(() => {
+      late = true;
+      this.#say(`The Jupyter server at ${this.address} does not answer. Is it stopped, or its machine asleep?`);
+    }, SLOW);
+    try {
+      const answered = await answer;
+      if (late) this.#say(`The Jupyter server at ${this.address} answers again.`);
+      return answered;
+    } finally {
+      clearTimeout(slow);
+    }
   }
 
   async #ask(path, method, body, keepalive = false) {
@@ -70,8 +105,14 @@ export class Kernel {
       cache: "no-store",
       referrerPolicy: "no-referrer",
     };
-    const answer = await fetch(this.#address + path, options).catch(() => {
-      throw new Lost(`Nothing answers at ${this.#address}, or it does not let this site in.`);
+    const answer = await this.#awaited(fetch(this.#address + path, options)).catch(async () => {
+      // Of what does not let this site in, a page may learn that it is there, and no more.
+      const there = await fetch(this.#address, { mode: "no-cors", cache: "no-store", signal }).catch(() => null);
+      throw new Lost(
+        there
+          ? `The server at ${this.#address} refuses this page: another command started it, such as that of another tab. End it.`
+          : `Nothing answers at ${this.#address}.`,
+      );
     });
     if (!answer.ok) {
       throw new Lost(`The Jupyter server at ${this.#address} refused: ${answer.status}, ${answer.statusText}.`);
@@ -81,7 +122,7 @@ export class Kernel {
 
   #take({ channel, content, msg_type: kind, parent_header: parent }) {
     if (kind === "status" && ["restarting", "autorestarting", "dead"].includes(content.execution_state)) {
-      return this.#lose("The kernel has died, as the program ended its process. Run starts anew."); // the server ends its successor
+      return this.#lose(new Died("The kernel has died, as the program ended its process. Run starts anew.")); // the server ends its successor
     }
     const request = this.#waiting.get(parent?.msg_id);
     if (!request) return;
@@ -94,9 +135,12 @@ export class Kernel {
   }
 
   #lose(why) {
+    clearInterval(this.#looks);
     if (this.#socket) this.#socket.onclose = this.#socket.onmessage = null;
     this.#socket?.close();
-    for (const { fail } of this.#waiting.values()) fail(new Lost(why));
+    const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
+    for (const { fail } of waiting) fail(why);
+    this.#say(why.message, true);
   }
 }

@@ -3,8 +3,8 @@
 import { button, cut, known, Off, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
-import { examination, examiner, next, solved, stub } from "./exercises.js";
-import { Kernel, Lost } from "./kernel.js";
+import { changed, examination, examiner, next, solved, stub } from "./exercises.js";
+import { Died, Kernel, Lost } from "./kernel.js";
 import { element, Output } from "./output.js";
 import { Result } from "./result.js";
 import { list } from "./stored.js";
@@ -36,6 +36,7 @@ export const clicked = async (target, event) => {
       page.say("This page and its program are not of the same version of the site. Reload the page to run it.");
     } else if (target.matches(".live-here")) await page.runAll(at);
     else if (target.matches(".live-run")) await block?.open();
+    else if (target.matches(".live-check")) await block?.check();
     else block?.focus(place);
   } catch (error) {
     here = undefined; // the next click reads the page anew
@@ -75,9 +76,11 @@ addEventListener("pagehide", () => here?.leave());
 
 class Page {
   #kernel;
+  #begun; // a promise of the next one; `taken` if something waits for it
   #ran = new Map(); // what the kernel has run: the code of cells, by their index
   #queue = Promise.resolve();
   #turn = 0; // counts what ends all that waits: Stop, Restart, Disconnect
+  #waiting = 0; // what was asked for and has not begun
   #bar;
 
   constructor() {
@@ -124,8 +127,10 @@ class Page {
 
   // Say something in the bar; whether there is one yet.
   say(words) {
-    if (this.#bar) this.#bar.querySelector("[role=status]").textContent = words;
-    return Boolean(this.#bar);
+    if (!this.#bar) return false;
+    this.#bar.hidden = false;
+    this.#bar.querySelector("[role=status]").textContent = words;
+    return true;
   }
 
   // --- what is run, one thing after the other ---
@@ -136,8 +141,10 @@ class Page {
   enqueue(at, act) {
     const turn = this.#turn;
     const goes = () => turn === this.#turn;
+    this.#waiting += 1;
     this.#queue = this.#queue.then(async () => {
       if (!goes()) return;
+      this.#waiting -= 1;
       try {
         if (await this.#connect(at, () => this.enqueue(at, act))) await act(goes);
       } catch (error) {
@@ -153,21 +160,28 @@ class Page {
     if (this.#kernel?.lives) return true;
     this.#forget();
     const turn = this.#turn;
-    this.say("Starting a kernel …");
     const access = await known();
+    this.#offer(Boolean(access));
+    this.say("Starting a kernel …");
     let why = "";
     if (access) {
+      const begun = this.#begin(access);
+      begun.taken = true;
       try {
-        return await this.#prepare(await Kernel.start(access), turn);
+        return await this.#prepare(await begun, turn);
       } catch (error) {
         if (!(error instanceof Lost) || document.querySelector("meta[name=live-kernels]")) throw error;
         why = `${error.message} `;
         cut();
+        this.#offer(false);
+      } finally {
+        if (begun === this.#begun) this.#begun = undefined;
       }
     }
     this.say(`${why}Start a server on your machine first.`);
     document.querySelector(".live-panel")?.remove();
-    const place = panel(this.about.install, async (kernel) => {
+    const place = panel(this.about.install, this.#hears, async (kernel) => {
+      this.#offer(true);
       try {
         if (await this.#prepare(kernel)) again();
       } catch (error) {
@@ -179,9 +193,38 @@ class Page {
     return false;
   }
 
+  // Start a kernel where a server is known, as its reader has begun to write. It runs none of the page's code, and what
+  // keeps it from starting is said when something is to run.
+  async warm() {
+    if (this.#begun || this.#kernel?.lives) return;
+    const turn = this.#turn;
+    try {
+      const access = await known();
+      if (access && turn === this.#turn && !this.#kernel?.lives) await this.#equip(await this.#begin(access));
+    } catch {
+      if (!this.#begun?.taken) this.#begun = undefined;
+    }
+  }
+
+  #begin(access) {
+    return (this.#begun ??= Kernel.start(access, this.#hears));
+  }
+
+  // Give a kernel what runs beside the page.
+  #equip(kernel) {
+    this.beside ??= text(new URL("live-kernel.py", root));
+    return (kernel.equipped ??= this.beside.then((program) => kernel.execute(program, { silent: true })));
+  }
+
+  // End a kernel that nothing waits for.
+  #drop() {
+    if (!this.#begun?.taken) this.#begun?.then((kernel) => kernel.end(), () => {});
+    this.#begun = undefined;
+  }
+
   // Make a kernel that of the page, unless the page was stopped while it started.
   async #prepare(kernel, turn = this.#turn) {
-    const reply = await kernel.execute(await (this.beside ??= text(new URL("live-kernel.py", root))), { silent: true });
+    const reply = await this.#equip(kernel);
     if (reply.status !== "ok") {
       kernel.end();
       throw new Off(
@@ -196,6 +239,13 @@ class Page {
     this.say(`Connected to ${kernel.address}.`);
     return true;
   }
+
+  // What is said of a server besides the answers: that it is slow, that it answers again, or why a kernel is lost.
+  #hears = (words, lost) => {
+    if (lost) this.#forget();
+    if (lost && !this.#begun?.taken) this.#begun = undefined;
+    this.say(words);
+  };
 
   #forget() {
     this.#kernel = undefined;
@@ -222,7 +272,7 @@ class Page {
     }
     if (!goes()) return false;
     this.say("Running …");
-    await this.#run(cell, true);
+    cell.failed = !(await this.#run(cell, true));
     // What ran without all that comes before it runs again before what comes after it.
     if (apart) {
       for (const { index, live, sets } of [...before, cell]) if (!live?.prepares && !sets) this.#ran.delete(index);
@@ -282,7 +332,9 @@ class Page {
       result?.end(`Stopped: ${error.message}`);
       throw error;
     }
-    const failed = reply.status !== "ok" && !told?.as_said;
+    // A page checks, unseen, what its code has made: that of a reader's own code it cannot know.
+    const checks = !block && !live.prepares && reply.ename === "AssertionError" && this.#editedBefore(cell);
+    const failed = reply.status !== "ok" && !told?.as_said && !checks;
     if (!failed) this.#ran.set(index, code);
     if (block && (shown || failed)) {
       if (!shown) (result = block.begin()).begin(output);
@@ -328,15 +380,22 @@ class Page {
 
   async examine(cell, name, goes) {
     if (!(await this.runTo(cell, goes, true))) return "";
+    if (cell.failed) return { right: false, words: `${name}: not examined, because its code raises an error` };
     const output = new Output(element("div"));
     // In steps of their own: what is interrupted before it runs, as long code may be, never ends.
     const carried = await this.#kernel.execute(examiner.carried, { silent: true });
     if (carried.status !== "ok" && goes()) await this.#kernel.execute(await text(examiner.address), { silent: true });
     if (!goes()) return "";
     this.say(`Examining ${name} …`);
-    const reply = await this.#kernel.execute(examination(name), {
-      each: (kind, content) => output.take(kind, content),
-    });
+    let reply;
+    try {
+      reply = await this.#kernel.execute(examination(name), { each: (kind, content) => output.take(kind, content) });
+    } catch (error) {
+      if (!(error instanceof Died)) throw error; // an examiner ends the process of what it cannot interrupt
+      this.#forget();
+      this.say(error.message);
+      return { right: false, words: output.stdout.trim() || `${name}: its process ended while it was examined` };
+    }
     this.say(this.#state());
     if (reply.status === "ok") return { right: true, words: output.stdout.trim() };
     return { right: false, words: reply.ename === "KeyboardInterrupt" ? "Stopped." : reply.evalue || reply.ename };
@@ -346,12 +405,15 @@ class Page {
     if (this.#ran.size) await this.restart();
     return this.enqueue(at, async (goes) => {
       const cells = this.cells.filter(({ live }) => live.key);
-      for (const [number, cell] of this.cells.entries()) {
+      const shown = this.blocks.filter(({ run }) => run).length; // which alone have numbers
+      let number = 0;
+      for (const cell of this.cells) {
         if (!goes()) return this.say("Stopped.");
-        this.say(`Running block ${number + 1} of ${this.cells.length} …`);
+        if (cell.block?.run) number += 1;
+        this.say(number ? `Running block ${number} of ${shown} …` : "Running what comes before …");
         if (!(await this.#run(cell, true)) && !cell.live.isolated) {
           cell.block?.yours?.element.scrollIntoView({ block: "nearest" });
-          return this.say(`Stopped after ${number + 1} of ${this.cells.length}: a block failed.`);
+          return this.say(`Stopped after ${number} of ${shown}: a block failed.`);
         }
       }
       const compared = cells.filter(({ told, edited }) => told.compared && !edited);
@@ -393,6 +455,7 @@ class Page {
   async stop() {
     const turn = (this.#turn += 1);
     const ended = this.#queue.then(() => true);
+    this.#waiting = 0;
     this.say("Stopping …");
     const interrupt = () => this.#kernel?.interrupt().catch(() => {}); // a server that is gone ends what runs, too
     interrupt();
@@ -401,7 +464,7 @@ class Page {
     clearInterval(again);
     if (turn !== this.#turn) return;
     const kept = this.#kernel
-      ? "This does not stop: compiled code cannot be interrupted, nor can a kernel that its code has broken. Restart ends the kernel and all that it holds."
+      ? "This has not stopped yet: compiled code cannot be interrupted, nor can a kernel that its code has broken. Restart ends the kernel and all that it holds."
       : "The server has not started a kernel yet. Restart no longer waits for it.";
     this.say(stopped ? "Stopped." : kept);
     if (!stopped) this.#bar.querySelector(".live-restart").focus();
@@ -412,18 +475,23 @@ class Page {
     this.#queue = Promise.resolve(); // whatever is under way finds that its turn is over
     const kernel = this.#kernel;
     this.#forget();
-    this.say("The kernel has ended; Run starts a new one.");
+    this.#drop();
+    const dropped = this.#waiting ? " What waited for it does not run." : "";
+    this.#waiting = 0;
+    this.say(`The kernel has ended; Run starts a new one.${dropped}`);
     await kernel?.end();
   }
 
   async disconnect() {
     cut();
     await this.restart();
+    this.#offer(false);
     this.say("Disconnected. The server on your machine runs until you end it.");
   }
 
   leave() {
     this.#turn += 1;
+    this.#drop();
     this.#kernel?.end(); // which settles what runs: the browser may keep this page, and go back to it
   }
 
@@ -444,6 +512,11 @@ class Page {
     panel.querySelector("button").focus();
   }
 
+  // What ends a kernel is offered while there is a server; without one, the bar may go.
+  #offer(connected) {
+    this.#bar.dataset.connected = connected;
+  }
+
   #showBar() {
     const record = button("Download this host's record", () => this.#download(), {
       className: "live-record",
@@ -457,13 +530,15 @@ class Page {
         "span",
         {},
         button("Run all", () => this.runAll(this.#bar.previousElementSibling ?? this.#bar)),
-        button("Stop", () => this.stop()),
-        button("Restart", () => this.restart(), { className: "live-restart" }),
+        button("Stop", () => this.stop(), { className: "live-connected" }),
+        button("Restart", () => this.restart(), { className: "live-restart live-connected" }),
         record,
-        button("Disconnect", () => this.disconnect()),
+        button("Disconnect", () => this.disconnect(), { className: "live-connected" }),
         button("Your edits", () => this.#showStored()),
+        button("Hide", () => (this.#bar.hidden = true), { className: "live-hide" }),
       ),
     );
+    this.#offer(false);
     this.article.append(this.#bar);
   }
 }
@@ -548,6 +623,7 @@ class Block {
     if (this.code === (this.#kept?.code ?? this.cell.source)) return;
     this.#kept = this.cell.edited ? { code: this.code, original: this.original } : undefined;
     this.page.store(this.id, this.#kept);
+    if (this.exercise) changed(this.exercise, this.id);
     this.#note.textContent = "";
   }
 
@@ -584,7 +660,7 @@ class Block {
       ariaLabel: `Put back the original of ${this.name}`,
       disabled: true,
     });
-    const check = button("Check", () => this.#check(), {
+    const check = button("Check", () => this.check(), {
       ariaLabel: `Check ${this.exercise}`,
       className: "live-check",
     });
@@ -633,6 +709,7 @@ class Block {
       folded.open = true;
     }
     this.#edit();
+    this.page.warm();
     const { textarea, value } = this.#editor;
     textarea.focus({ preventScroll: Boolean(place) });
     if (!place) return;
@@ -641,11 +718,13 @@ class Block {
     textarea.setSelectionRange(at, at);
   }
 
-  async #check() {
+  // Have what is written judged.
+  async check() {
+    this.focus();
     await this.page.enqueue(this.result, async (goes) => {
       const verdict = await this.page.examine(this.cell, this.exercise, goes);
       if (!verdict) return;
-      if (verdict.right) solved(this.exercise);
+      if (verdict.right) solved(this.exercise, this.id);
       if (this.#kept) this.page.store(this.id, this.#kept = { ...this.#kept, verdict });
       const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
       this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others)] : []));

@@ -22,11 +22,11 @@ export const list = (place, cleared = () => {}) => {
       button("Clear", again(() => confirm(`Clear your edits of ${title}?`) && clear(path)), {
         ariaLabel: `Clear your edits of ${title}`,
       }),
-      ...Object.entries(blocks).map(([id, { code }]) =>
+      ...Object.entries(blocks).map(([id, { code, section }]) =>
         element(
           "details",
           {},
-          element("summary", {}, `#${id}`),
+          element("summary", {}, section || `#${id}`),
           element("a", { href: `${path}#${id}` }, "Go to the block"),
           element("pre", {}, element("code", { tabIndex: 0 }, code ?? "")),
         )
