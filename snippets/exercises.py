@@ -231,8 +231,8 @@ def regression_loss(
     """Return the mean of the absolute errors if kind is "l1", and of the
     squared errors if it is "l2".
 
-    It is compiled as one program: once for each kind and shape, and not
-    again at the next call.
+    Each kind and shape is one program, which is compiled at the first call.
+    A second call with the same kind and shape compiles nothing.
     """
     return NotImplemented
 

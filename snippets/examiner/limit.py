@@ -5,11 +5,13 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 
 from examiner.tools import Refused
 
-SECONDS = float(os.environ.get("EXAMINER_SECONDS", "60"))  # far more than any answer needs
+SECONDS = float(os.environ.get("EXAMINER_SECONDS", "60"))  # of the processor: far more than any answer needs
+WAITS = 10  # seconds of the clock for each of those, for an answer that only waits, beside whatever else runs
 GRACE = 5.0  # for Python to react
 
 
@@ -25,11 +27,16 @@ def limited(name: str, act: Callable[[], None]) -> None:
     if threading.current_thread() is not threading.main_thread():  # only the main thread can be interrupted
         act()
         return
+    process, clock = time.process_time(), time.monotonic()
     over, late, out = threading.Event(), threading.Event(), sys.stdout
 
+    def left() -> float:
+        return SECONDS - max(time.process_time() - process, (time.monotonic() - clock) / WAITS)
+
     def watch() -> None:
-        if over.wait(SECONDS):
-            return
+        while (seconds := left()) > 0:
+            if over.wait(max(seconds, 0.1)):
+                return
         late.set()
         _thread.interrupt_main()
         if over.wait(GRACE):
@@ -40,6 +47,7 @@ def limited(name: str, act: Callable[[], None]) -> None:
             file=out,
             flush=True,
         )
+        over.wait(1)  # a notebook sends it from another thread
         os._exit(1)
 
     # What a shell starts in the background ignores Ctrl-C, and with it the interruption.

@@ -255,7 +255,7 @@ class _Pending:
 def stopwatch(answer: Answer) -> None:
     machine = _Machine()
     seconds = answer(machine.work, 1.0, machine.clock)
-    require(seconds is not None, "gave None; is a return missing?")
+    require(seconds is not None, "returned None; is a return missing?")
     require(isinstance(seconds, int | float | np.number | jax.Array), f"gave a {type(seconds).__name__}, not a number")
     seconds = float(seconds)
     require(machine.looks, f"it gave {seconds:g} s without a call of clock()")

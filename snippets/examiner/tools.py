@@ -46,7 +46,7 @@ def same(where: str, got: Any, wanted: Any, tolerance: float = 1e-4) -> None:
     """
     if got is NotImplemented:
         raise NotWritten
-    require(got is not None or wanted is None, f"{where}: gave None; is a return missing?")
+    require(got is not None or wanted is None, f"{where}: returned None; is a return missing?")
     have, want = jax.tree.structure(got), jax.tree.structure(wanted)
     require(have == want, f"{where}: the result is built as {_tree(have)}, expected {_tree(want)}")
     for path, leaf in jax.tree.leaves_with_path(wanted):

@@ -177,7 +177,7 @@ def metropolis(answer: Answer) -> None:
         for seed in seeds:
             with jax.debug_key_reuse(True):
                 got = program(jax.random.key(seed), tilt, peak)
-            require(got is not None, "gave None; is a return missing?")
+            require(got is not None, "returned None; is a return missing?")
             require(np.shape(got) == (4000, 2), f"gave shape {np.shape(got)} for 4000 steps, expected (4000, 2)")
             finite("the walk", got)
             found.append(np.asarray(got))

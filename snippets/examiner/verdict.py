@@ -64,6 +64,8 @@ def judge(answer: Any, name: str) -> None:
             said = [first, *rest][-1]
             refusal = re.match(r"[\w.]*\bRefused: ", said)  # by a function that the check has passed to the answer
             raise Refused(said[refusal.end() :] if refusal else f"raised {type(error).__name__}: {said}") from None
+        if first.endswith(":"):  # the sizes, for example, stand below it
+            first = " ".join([first, *rest[:4]])
         raise Refused(f"raised {first.removesuffix(': ')}") from error
 
 

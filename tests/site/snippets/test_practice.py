@@ -6,7 +6,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import examiner
@@ -192,6 +192,14 @@ def test_an_error_of_a_callback_is_reported_without_its_frames() -> None:
     with pytest.raises(examiner.Refused, match="^on_host: raised JaxRuntimeError: ValueError: no table$") as refused:
         examiner.examine(on_host)
     assert refused.value.__suppress_context__
+
+
+def test_an_error_whose_first_line_ends_in_a_colon_is_reported_with_what_follows() -> None:
+    def gradient_norms(loss: Callable[..., jax.Array], w: jax.Array, xs: jax.Array, ys: jax.Array) -> jax.Array:
+        return jax.vmap(jax.grad(loss))(w, xs, ys)  # without in_axes
+
+    with pytest.raises(examiner.Refused, match=r"to be mapped: .*axis 0 of argument w "):
+        examiner.examine(gradient_norms)
 
 
 # --- the file of all exercises -------------------------------------------------------------------------------------
@@ -422,7 +430,7 @@ def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_abov
 @pytest.mark.parametrize(
     ("got", "wanted", "message"),
     [
-        (None, np.ones(2), "x: gave None; is a return missing?"),
+        (None, np.ones(2), "x: returned None; is a return missing?"),
         ((jnp.ones(2),), np.ones(2), r"x: the result is built as \(an array,\), expected an array"),
         ({"a": jnp.ones(2)}, {"a": np.ones(3)}, r"x: result\['a'\]: gave shape \(2,\), expected \(3,\)"),
         (jnp.ones(2, int), np.ones(2), "x: gave dtype int32, expected float32"),

@@ -76,7 +76,7 @@ def _(x):
     return x
 
 
-@wrong("announce", "gave None; is a return missing")
+@wrong("announce", "returned None; is a return missing")
 def _(x):
     jax.debug.print("largest: {}", x.max())
 
@@ -233,7 +233,7 @@ def _(stages, x):
     return -1
 
 
-@wrong("culprit", "gave None; is a return missing")
+@wrong("culprit", "returned None; is a return missing")
 def _(stages, x):
     for i, stage in enumerate(stages):
         x = stage(x)
@@ -696,7 +696,7 @@ def _(a, b, c):
     return jnp.minimum(q / a, c / q), jnp.maximum(q / a, c / q)
 
 
-@wrong("quadratic_roots", "gave None; is a return missing")
+@wrong("quadratic_roots", "returned None; is a return missing")
 def _(a, b, c):
     root = jnp.sqrt(b**2 - 4 * a * c)
     q = -(b + jnp.where(b < 0, -root, root)) / 2
