@@ -53,9 +53,10 @@ NO_HINT = re.compile(r"This typically means that a jit-wrapped function")  # abo
 class Idiom:
     """Something that old material says.
 
-    The last three are releases: the one that deprecated the old code, the one on which it stopped working, and the one
-    that brought what the new code uses. They are from JAX's change log, or where it is silent from the record of public
-    names (public_names.py), and empty where both are.
+    `write` is what `upgrade_jax` says in place of `new`, where that is no pattern. The last three are releases: the
+    one that deprecated the old code, the one on which it stopped working, and the one that brought what the new
+    code uses. They are from JAX's change log, or where it is silent from the record of public names
+    (public_names.py), and empty where both are.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Idiom:
     old: str
     new: str = ""
     note: str = ""
+    write: str = ""
     deprecated: str = ""
     removed: str = ""
     added: str = ""

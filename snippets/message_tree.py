@@ -266,7 +266,7 @@ TREE = (
                     ("errors-arguments.md#not-a-valid-jax-type", "is not a valid JAX type"),
                     (
                         "errors-arguments.md#non-hashable-static",
-                        "Non-hashable static arguments are not supported",
+                        "Non-hashable static arguments, unhashable type: 'list'",
                     ),
                 ),
             ),
@@ -298,6 +298,7 @@ TREE = (
                     ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
                     ("errors-arguments.md#array-attribute", "'ArrayImpl' object has no attribute"),
                     ("errors-arguments.md#missing-argument", "missing 1 required positional argument"),
+                    ("errors-arguments.md#data-type", "Cannot interpret '4' as a data type"),
                     ("errors-arguments.md#invalid-argnames", "Jitted function has invalid argnames"),
                     ("errors-structures.md#debug-print", "KeyError in jax.debug.print"),
                 ),

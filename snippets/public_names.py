@@ -1,4 +1,4 @@
-"""Which public names of JAX came and went with which release: read from the releases themselves.
+"""A record of the public names of JAX: with which release each came and went, read from the releases themselves.
 
 ``python snippets/public_names.py --environments DIR RELEASE...`` installs each release into a folder of its own below
 DIR, which has to be outside the repository, asks it for its names, and writes them into public_names.json. It needs
@@ -7,10 +7,10 @@ DIR, which has to be outside the repository, asks it for its names, and writes t
     python snippets/public_names.py --environments ~/jax-releases --pythons python3.11 python3.13 -- 0.11.2 0.12.0
 
 A name is public if it has no leading underscore in any part and a public module of JAX defines it, imports it ``as``
-itself, or lists it in ``__all__`` or in its table of deprecations. If one release says so, it counts in all that have
-it: older ones import some without ``as``. It is "there" if it can be read without a warning,
-"deprecated" if reading it warns, "gone" if reading it raises an error that the module itself has written for it, and
-else "absent". What only a call warns of is not seen.
+itself, or lists it in ``__all__`` or in its table of deprecations; so are the attributes of the classes of a few
+modules. If one release says so, it counts in all that have it: older ones import some without ``as``. It is "there" if
+it can be read without a warning, "deprecated" if reading it warns, "gone" if reading it raises an error that the module
+itself has written for it, and else "absent". What only a call warns of is not seen.
 """
 
 import argparse
@@ -26,12 +26,12 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import MethodDescriptorType, ModuleType
 
 HERE = Path(__file__).parent
 RECORD = HERE / "public_names.json"
@@ -49,6 +49,8 @@ INTERNAL = re.compile(
     r"|jax\.experimental\.(jax2tf|array_serialization|mosaic|slab|pallas\.ops)"
     r"|jax\.extend\.mlir\.\w+"
 )
+WITH_ATTRIBUTES = ("", "export", "sharding", "stages")  # the modules of the package whose classes' attributes count
+TYPES = ("typing", "collections.abc", "__future__")  # where names come from that annotations need
 FAREWELL = re.compile(r"deprecat|remov|renam|moved|no longer", re.IGNORECASE)
 
 
@@ -169,13 +171,6 @@ class Record:
             for name, (sentence, *changes) in kept["names"].items()
         }
 
-    def put_all(self, dumps: dict[str, dict[str, list[str]]]) -> None:
-        """Add releases, or replace them, by their dumps; of names that none lists, nothing."""
-        listed = {name for dumped in dumps.values() for name, seen in dumped.items() if seen[4:] != ["unlisted"]}
-        listed |= self.histories.keys()
-        for release, dumped in dumps.items():
-            self.put(release, {name: seen[:4] for name, seen in dumped.items() if name in listed})
-
     def put(self, release: str, dumped: dict[str, list[str]]) -> None:
         """Add a release, or replace it; `dumped` has a name's state, message, parameters and sentence."""
         releases = sorted({*self.releases, release}, key=number)
@@ -191,7 +186,7 @@ class Record:
                     changes.append((other, column[other]))
                 elif changes:  # with the newest defaults
                     changes[-1] = changes[-1][0], column[other]
-            newest = not any(number(other) > number(release) and column[other].takes for other in releases)
+            newest = not any(number(other) > number(release) and column[other].state in HERE_IN for other in releases)
             if changes:
                 found[name] = History(name, tuple(changes), sentence if sentence and newest else known.sentence)
         self.releases, self.histories = releases, found
@@ -225,10 +220,27 @@ def dump(package: str) -> dict[str, list[str]]:
             found[name] = ["gone", says, "", ""]
             continue
         found[name] = ["deprecated" if says else "there", says, "", sentence(module)]
-        public, other = names_of(module)
-        for each in public | other:
+        for each in names_of(module):
             if seen := look(module, each):
-                found[f"{name}.{each}"] = [*seen, "unlisted"] if each in other else seen
+                found[f"{name}.{each}"] = seen
+                if name.partition(".")[2] in WITH_ATTRIBUTES and seen[0] == "there":
+                    found |= attributes(f"{name}.{each}")
+    return found
+
+
+def read(names: Iterable[str]) -> dict[str, list[str]]:
+    """Those of some names that can be read, and that raise an error of their own, as in `dump`."""
+    found = {}
+    for name in names:
+        owner, _, last = name.rpartition(".")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                place = pkgutil.resolve_name(owner)
+            except Exception:  # not there, or a module for other devices or packages
+                continue
+        if seen := look(_of_array(place), last, anyone=True):
+            found[name] = seen
     return found
 
 
@@ -262,11 +274,10 @@ def public_modules(package: str) -> Iterator[tuple[str, ModuleType | None, str]]
                 places.append((list(module.__path__), found.name + "."))
 
 
-def names_of(module: ModuleType) -> tuple[set[str], set[str]]:
-    """The names that a module's source makes public, and others that it imports from its own package."""
+def names_of(module: ModuleType) -> set[str]:
+    """The names that a module's source makes public."""
     source = Path(module.__file__).read_text(encoding="utf-8") if module.__file__ else ""
     names = set(getattr(module, "__all__", ()))
-    other: set[str] = set()
     statements: list[ast.AST] = list(ast.parse(source).body)
     for statement in statements:
         if isinstance(statement, ast.If | ast.Try | ast.With):
@@ -275,42 +286,79 @@ def names_of(module: ModuleType) -> tuple[set[str], set[str]]:
             names.add(statement.name)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             names |= {alias.name for alias in statement.names if alias.asname == alias.name}
-            origin = getattr(statement, "module", None) or ""
-            if origin.partition(".")[0] == module.__name__.partition(".")[0]:
-                other |= {alias.asname or alias.name for alias in statement.names}
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names |= {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
     for table, value in list(vars(module).items()):  # JAX keeps them in `_deprecations` and its like
         if table.startswith("_") and "deprecat" in table and isinstance(value, dict):
             names |= {name for name in value if isinstance(name, str)}
-    return _public(names), _public(other - names)
-
-
-def _public(names: set[str]) -> set[str]:
     return {name for name in names if name.isidentifier() and not name.startswith("_")}
 
 
-def look(module: ModuleType, name: str) -> list[str]:
-    """Read a name: its state, the message, its parameters, a sentence; nothing if it is not the package's own."""
+def attributes(name: str) -> dict[str, list[str]]:
+    """The public attributes that the package gives a class, by their names; none if the name is of something else.
+
+    What can be read from objects alone is left out, except of arrays: a property may become such an attribute.
+    """
+    cls, own = pkgutil.resolve_name(name), name.partition(".")[0]  # and its other packages, such as jaxlib
+    if not isinstance(cls, type):
+        return {}
+    owner = _of_array(cls)
+    bases = (owner if isinstance(owner, type) else type(owner)).__mro__
+    given = {each for base in bases if base.__module__.startswith(own) for each in vars(base)}
+    if owner is cls:
+        given = {each for each in given if callable(value := getattr(cls, each, None)) or type(value) is cls}
+    public = sorted(each for each in given if not each.startswith("_"))
+    return {f"{name}.{each}": seen for each in public if (seen := look(owner, each))}
+
+
+def _of_array(owner: object) -> object:
+    """An array in place of `jax.Array`, which is the class of none, and has properties that only raise an error."""
+    if "jax" in sys.modules and owner is vars(sys.modules["jax"]).get("Array"):
+        try:
+            return importlib.import_module("jax.numpy").zeros((1, 1))
+        except Exception:  # beside a jaxlib of another release nothing computes
+            return importlib.import_module("jax._src.array").ArrayImpl
+    return owner
+
+
+def look(owner: object, name: str, anyone: bool = False) -> list[str]:
+    """Read a name of a module or class: its state, the message, its parameters, a sentence.
+
+    Returns nothing if there is no such name, and, unless `anyone` may have made it, if it is not the package's own.
+    """
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         try:
-            value = getattr(module, name)
+            value = getattr(owner, name)
         except Exception as error:  # removals raise errors of their own
             says = " ".join(str(error).split())
             unknown = isinstance(error, AttributeError) and re.fullmatch(
-                r"(partially initialized )?module \S+ has no attribute \S+", says
+                r"((partially initialized )?(module|type object) \S+|'\S+' object) has no attribute \S+", says
             )
             return [] if unknown else ["gone", says, "", ""]
-    package = module.__name__.partition(".")[0]
-    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-    if isinstance(value, ModuleType) and value.__name__.partition(".")[0] != package:
-        return []
-    if home in ("typing", "__future__", "collections.abc"):
-        return []
+    if isinstance(owner, type):
+        given = inspect.getattr_static(owner, name)
+        if inspect.isfunction(given) or hasattr(given, "__wrapped__"):
+            value = value.__get__(owner)  # as callers see it, who do not write the first argument
+        elif isinstance(given, property) and inspect.isfunction(given.fget):
+            try:
+                given.__get__(object.__new__(object))
+            except NotImplementedError as error:  # whatever it is read from
+                return ["gone", " ".join(str(error).split()), "", ""]
+            except Exception:  # it needs an object of the class
+                pass
+    if not anyone and isinstance(owner, ModuleType):
+        package = owner.__name__.partition(".")[0]
+        if isinstance(value, ModuleType) and value.__name__.partition(".")[0] != package:
+            return []
+        if any(vars(importlib.import_module(place)).get(name, owner) is value for place in TYPES):
+            return []
     says = next((" ".join(str(each.message).split()) for each in heard), "")
-    return ["deprecated" if heard else "there", says, parameters(value), sentence(value)]
+    about = ["", ""] if getattr(value, "__module__", "") in TYPES else [parameters(value), sentence(value)]
+    if isinstance(owner, type) and isinstance(value, MethodDescriptorType):
+        about[0] = re.sub(r"^\(self(, )?", "(", about[0])
+    return ["deprecated" if heard else "there", says, *about]
 
 
 def parameters(value: object) -> str:
@@ -363,21 +411,22 @@ def install(release: str, environments: Path, pythons: list[str]) -> str:
     return marker.read_text(encoding="utf-8").strip()
 
 
-def ask(release: str, environments: Path, pythons: list[str]) -> dict[str, list[str]]:
-    """Install a release, unless it is, and return its dump."""
+def ask(release: str, environments: Path, pythons: list[str], names: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Install a release, unless it is, and return its dump, or what can be read there of some names."""
     python = install(release, environments, pythons)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON"))}
     asked = subprocess.run(
-        [python, "-W", "ignore", __file__, "--dump", "jax", "--release", release],
+        [python, "-W", "ignore", __file__, "--read" if names else "--dump", "jax", "--release", release],
         env={**kept, "PYTHONPATH": str(environments / release), "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"},
+        input="\n".join(names),
         capture_output=True,
         text=True,
         check=True,
         timeout=LIMIT,
     )
     print(f"jax {release}: {asked.stdout.count('[')} names\n{asked.stderr}", file=sys.stderr)
-    dumped: dict[str, list[str]] = json.loads(asked.stdout)
-    return dumped
+    found: dict[str, list[str]] = json.loads(asked.stdout)
+    return found
 
 
 def main() -> None:
@@ -388,22 +437,31 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, help="the folder in which each release has one of its own")
     parser.add_argument("--pythons", nargs="+", default=[sys.executable], help="the first that works is taken")
     parser.add_argument("--dump", metavar="PACKAGE", help="print the names of an installed package")
+    parser.add_argument("--read", metavar="PACKAGE", help="print those of the names in standard input that it has")
     parser.add_argument("--release", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.dump:
+    if given.dump or given.read:
         if given.release in OTHER_JAXLIB:
             # JAX refuses a jaxlib that is newer; names do not depend on it.
             vars(importlib.import_module("jaxlib.version"))["__version__"] = given.release
         with redirect_stdout(sys.stderr):  # some modules print when they are imported
-            found = dump(given.dump)
+            found = dump(given.dump) if given.dump else read(sys.stdin.read().split())
         print(json.dumps(found, indent=0))
         return
     if not given.environments or HERE.parent in given.environments.resolve().parents:
         parser.error("--environments has to name a folder outside the repository")
     record = Record()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        dumps = pool.map(lambda release: ask(release, given.environments, given.pythons), given.releases)
-        record.put_all(dict(zip(given.releases, dumps, strict=True)))
+        dumps = list(pool.map(lambda release: ask(release, given.environments, given.pythons), given.releases))
+        known = record.histories.keys() | {name for dumped in dumps for name in dumped}
+        others = [sorted(known - dumped.keys()) for dumped in dumps]
+        read_there = pool.map(
+            lambda release, names: ask(release, given.environments, given.pythons, names) if names else {},
+            given.releases,
+            others,
+        )
+        for release, dumped, more in zip(given.releases, dumps, read_there, strict=True):
+            record.put(release, dumped | more)
     record.save()
 
 

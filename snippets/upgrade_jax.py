@@ -20,9 +20,14 @@ from typing import NamedTuple
 
 # From idioms.toml: names that are gone or deprecated, what to write, and where on the site it is explained.
 KNOWN: dict[str, dict[str, str]] = {}
+# From upgrade_names.txt: all that the modules of the release hold, with "!" behind what is deprecated.
+NAMES: dict[str, str] = {}
+# From public_names.json: keywords that a function took in an earlier release.
+KEYWORDS: dict[str, str] = {}
 RELEASE = "today's JAX"
 PAGE = "lookup/then-and-now/"
 MARK = "# upgrade_jax: "
+PRIVATE = "jax._src."
 
 TREES = ("all", "flatten", "leaves", "map", "reduce", "structure", "transpose", "unflatten")
 OF_EXTEND = ("ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "Token", "Var", "jaxpr_as_fun")
@@ -37,6 +42,7 @@ API = (
     "jacrev", "jit", "jvp", "linearize", "local_device_count", "make_jaxpr", "pmap", "value_and_grad", "vjp", "vmap",
     "named_call",
 )  # fmt: skip
+EXTENSIONS = ("jaxlib.xla_extension", "jax.lib.xla_extension", "jax._src.lib.xla_extension")
 SHARDED = (
     "jax.interpreters.pxla",
     "jax.experimental.maps",
@@ -89,10 +95,14 @@ MOVES: dict[str, str] = {
     "jax.abstract_arrays.ShapedArray": "jax.core.ShapedArray",
     "jax.core.get_aval": "jax.typeof",
     "jax.lib.xla_bridge.get_backend": "jax.extend.backend.get_backend",
-    "jax.lib.xla_extension.XlaRuntimeError": "jax.errors.JaxRuntimeError",
+    "jax.interpreters.batching.not_mapped": "None",
     "jax.ad_checkpoint.checkpoint": "jax.checkpoint",
+    "jax.ad_checkpoint.remat": "jax.checkpoint",
     "jax.profiler.TraceContext": "jax.profiler.TraceAnnotation",
     "jax.profiler.StepTraceContext": "jax.profiler.StepTraceAnnotation",
+    **{f"{module}.XlaRuntimeError": "jax.errors.JaxRuntimeError" for module in EXTENSIONS},
+    **{f"{module}.Device": "jax.Device" for module in (*EXTENSIONS, "jax.lib.xla_client")},
+    **{f"{module}.ArrayImpl": "jax.Array" for module in EXTENSIONS},
     **{f"jax.tree_{name}": f"jax.tree.{name}" for name in TREES},
     **{f"jax.core.{name}": f"jax.extend.core.{name}" for name in OF_EXTEND},
     **{f"jax.core.{name}": f"jax.errors.{name}" for name in ERRORS},
@@ -128,16 +138,22 @@ FUNCTIONS: dict[str, Function] = {
         for name in ("percentile", "quantile", "nanpercentile", "nanquantile")
     },
 }
+INSTEAD = {  # of what a function does not take any more
+    "jax.experimental.pjit.pjit": "becomes a jax.NamedSharding(mesh, spec) for each spec, in jax.jit(f, in_shardings=…)"
+}
 MODULES = (  # that are gone, with all that is in them
-    "jax.abstract_arrays", "jax.api", "jax.experimental.djax", "jax.experimental.export",
+    *EXTENSIONS, "jax._src.lib.xla_bridge", "jax.abstract_arrays", "jax.api", "jax.experimental.djax",
+    "jax.experimental.export",
     "jax.experimental.global_device_array", "jax.experimental.host_callback", "jax.experimental.loops",
     "jax.experimental.maps", "jax.experimental.sharded_jit", "jax.interpreters.sharded_jit", "jax.lib.xla_bridge",
-    "jax.lib.xla_client", "jax.lib.xla_extension", "jax.prng", "jax.util",
+    "jax.lib.xla_client", "jax.prng", "jax.util",
 )  # fmt: skip
 FUNCTION = ast.FunctionDef, ast.AsyncFunctionDef
 COMPREHENSION = ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp
 FLAT = {"jax.numpy.in1d": "jax.numpy.isin"}  # whose result was flat, and now has the shape of the first argument
 KEYS = "jax.random.KeyArray", "jax.random.PRNGKeyArray"  # not every array was one
+ARRAYS = {name for name, new in MOVES.items() if new == "jax.Array"}  # the type of no array: `type(x)` is a subclass
+MOST = {"jax.ShapeDtypeStruct": 2, "jax.interpreters.mlir.emit_python_callback": 6}  # arguments by position today
 UPDATES = {"update": "set", "add": "add", "mul": "multiply", "min": "min", "max": "max"}  # jax.ops.index_… and .at[…]
 METHODS = {  # of arrays, whatever the array is called
     "block_host_until_ready": "block_until_ready()",
@@ -206,8 +222,15 @@ class _File:
         self.findings: list[Finding] = []
         self.edits: list[Edit] = []
         self.notes: list[tuple[int, str]] = []  # a statement's first line, and what is said above it
+        self.private: set[str] = set()
         self.needed: set[str] = set()  # modules to import
+        self.stars = [
+            node.module
+            for node in self.tree.body
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and not node.level
+        ]
         self.bound = self._bindings()
+        self._aliases()
         self.lasting = self._lasting()
         self.gone: set[ast.AST] = set()  # names that are no longer in the text
         self.kept = self._kept_functions()
@@ -246,6 +269,17 @@ class _File:
             for scope, names in found.items()
         }
 
+    def _aliases(self) -> None:
+        """Add what stands for a module because a line of the file says so once, as in `lax = jax.lax`."""
+        names = [
+            node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        ]
+        for node in self.tree.body:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                full, name = self.full(node.value), node.targets[0].id
+                if (full in NAMES or _module_gone(full)) and names.count(name) == 1 and not self.bound[self.tree][name]:
+                    self.bound[self.tree][name] = full
+
     def _scope(self, node: ast.AST) -> ast.AST:
         """The innermost function, class or comprehension around a node, or the module."""
         child, here = node, self.parents.get(node)
@@ -263,7 +297,8 @@ class _File:
             if name.id in self.bound.get(scope, {}) and (scope is own or not isinstance(scope, ast.ClassDef)):
                 return self.bound[scope][name.id]
             if scope is self.tree:
-                return ""
+                brought = [f"{module}.{name.id}" for module in self.stars]
+                return next((full for full in brought if full in MOVES or full in KNOWN), "")
             scope = self._scope(scope)
 
     def full(self, node: ast.AST) -> str:
@@ -281,12 +316,17 @@ class _File:
         while here is not None:
             if isinstance(here, ast.Try) and any(_catches(handler) for handler in here.handlers):
                 return True
-            if isinstance(here, (ast.If, ast.IfExp)) and any(
-                word in ast.dump(here.test) for word in ("version", "hasattr")
-            ):
+            if isinstance(here, (ast.If, ast.IfExp)) and self._asks_for_release(here.test, node):
                 return True
             here = self.parents.get(here)
         return False
+
+    def _asks_for_release(self, test: ast.expr, node: ast.AST) -> bool:
+        """Whether a condition asks for JAX's version, or whether it has what a node uses."""
+        asked = ast.dump(test).lower()
+        about = any(word in asked for word in ("jax", repr(getattr(node, "attr", None)).lower()))
+        about = about or any(self.full(each).startswith("jax") for each in ast.walk(test))
+        return about and ("version" in asked or "hasattr" in asked)
 
     def spelled(self, new: str) -> str:
         """A new name as this file can write it; what has to be imported for that is noted."""
@@ -324,6 +364,10 @@ class _File:
                 self._call(node)
             elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 self._use(node)
+            elif isinstance(node, ast.Attribute) and self.full(node).startswith(
+                PRIVATE
+            ):  # something is put in its place
+                self._private(node, self.full(node))
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 self._import_from(node)
@@ -336,6 +380,9 @@ class _File:
             self._method(node)
         if not name.startswith("jax") or self.guarded(node):
             return
+        if isinstance(node, ast.Name) and name.rpartition(".")[0] in self.stars:
+            self.found(node, name, f"write {moved(name)}" if moved(name) else _about(name), False)
+            return
         root: ast.expr = node
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -347,8 +394,17 @@ class _File:
         new = self.new_name(name)
         if new and isinstance(node, ast.Attribute):
             self.replace(node, name, self.spelled(new))
-        elif not new and _about(name):
+        elif not new and name.startswith(PRIVATE) and not self.meaning(root).startswith(PRIVATE):  # type: ignore[arg-type]
+            self._private(node, name)
+        elif not new and (name in KNOWN or _module_gone(name) or name in (absent(name), deprecated(name))):
             self.leave(node, name)
+
+    def _private(self, node: ast.AST, name: str) -> None:
+        """Mark a private name where it comes first, unless an earlier run has."""
+        inner = isinstance(self.parents[node], ast.Attribute)
+        if not inner and name not in self.private and f"{MARK}{name}:" not in self.source.decode():
+            self.private.add(name)
+            self.found(node, name, f"private, so check it against {RELEASE}", False)
 
     def new_name(self, name: str) -> str:
         """What is written for a name in this file; empty if nothing is known, or if it cannot be rewritten here."""
@@ -357,15 +413,14 @@ class _File:
         return FUNCTIONS[name].name if name in FUNCTIONS and FUNCTIONS[name].name != name else moved(name)
 
     def _tested(self) -> set[str]:
-        """The types of keys that this file asks objects for: every array is of the type that replaces them."""
-        types = [
-            node.args[1:]
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("isinstance", "issubclass")
-        ]
-        return {self.full(node) for given in types for each in given for node in ast.walk(each)} & {*KEYS}
+        """The types that this file asks objects for, where the type that replaces them gives another answer."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and _is_called(node, "isinstance", "issubclass"):
+                found |= {self.full(each) for given in node.args[1:] for each in ast.walk(given)} & {*KEYS}
+            elif isinstance(node, ast.Compare) and any(_is_called(each, "type") for each in ast.walk(node)):
+                found |= {self.full(each) for each in ast.walk(node)} & ARRAYS
+        return found
 
     def _method(self, node: ast.Attribute) -> None:
         if node.attr in METHODS and any(full.startswith("jax") for full in self.bound.get(self.tree, {}).values()):
@@ -387,6 +442,8 @@ class _File:
                 self.replace(node, alias.name, f"import {new}" + (f" as {alias.asname}" if alias.asname else ""), new)
             elif _about(alias.name):
                 self.leave(node, alias.name)
+            elif alias.name.startswith(PRIVATE) and alias.asname:
+                self._private(node, alias.name)
 
     def _import_from(self, node: ast.ImportFrom) -> None:
         if self.guarded(node):
@@ -400,14 +457,19 @@ class _File:
             if self._left_over(as_name, name):
                 changes.append((name, "its import is not needed any more"))
                 continue
-            if "(" in new or new.startswith("-") or new[:1].isdigit():
+            if "(" in new or new.startswith("-") or new[:1].isdigit() or "." not in new:
                 new = ""
             module, _, attribute = (new or name).rpartition(".")
             lines.setdefault(module, []).append(attribute if attribute == as_name else f"{attribute} as {as_name}")
             if new:
                 changes.append((name, new))
+            elif _about(name) and not self._uses(as_name):
+                unused = "; this file does not use it: delete the import, unless other files take it from here"
+                self.found(node, name, _about(name).partition(";")[0] + unused, False)
             elif _about(name):
                 self.leave(node, name)
+            elif name.startswith(PRIVATE):
+                self._private(node, name)
         if not changes:
             return
         start, end = self.span(node)
@@ -423,13 +485,13 @@ class _File:
         for name, new in changes:
             self.found(node, name, new, True)
 
+    def _uses(self, name: str) -> list[ast.Name]:
+        """The expressions that are this name."""
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
+
     def _left_over(self, as_name: str, full: str) -> bool:
         """Whether everything that used an imported name has been replaced."""
-        uses = [
-            node
-            for node in ast.walk(self.tree)
-            if isinstance(node, ast.Name) and node.id == as_name and self.meaning(node) == full
-        ]
+        uses = [node for node in self._uses(as_name) if self.meaning(node) == full]
         return bool(uses) and self.gone.issuperset(uses)
 
     def _call(self, node: ast.Call) -> None:
@@ -444,12 +506,18 @@ class _File:
             self.edits.append(Edit(end, end, ".ravel()"))
         if name.startswith("jax.ops.index_"):
             self._index_update(node, name)
+        if name in ("jax.config.update", "jax.config.config.update"):
+            self._option(node)
         if name in ("jax.experimental.enable_x64", "jax.experimental.disable_x64"):
             self._enable_x64(node, name)
-        for keyword in node.keywords:
-            if _about(f"{name}({keyword.arg}=)"):
-                self.leave(node, f"{name}({keyword.arg}=)")
+        if len(arguments) > MOST.get(name, len(arguments)):
+            self.found(node, name, f"it takes {MOST[name]} arguments by position", False)
         function = FUNCTIONS.get(name)
+        for keyword in node.keywords:
+            if (given := f"{name}({keyword.arg}=)") in KNOWN:
+                self.leave(node, given)
+            elif keyword.arg in KEYWORDS.get(name, "").split() and not (function and keyword.arg in function.renamed):
+                self.found(node, given, f"not a parameter in {RELEASE}", False)
         if function is None or name in self.kept:
             return
         for position, argument in enumerate(node.args[1:] if function.positional and node.args is arguments else ()):
@@ -486,7 +554,7 @@ class _File:
             ):
                 kept[name] = "its arguments are positional"
             elif used := [k.arg for k in call.keywords if k.arg in function.gone]:
-                kept[name] = f"{used[0]}= has no replacement"
+                kept[name] = f"{used[0]}= {INSTEAD.get(name, 'has no replacement')}"
         return kept
 
     def _index_update(self, node: ast.Call, name: str) -> None:
@@ -515,10 +583,20 @@ class _File:
         ]
         self.found(node, name, f".at[…].{method}(…)", True)
 
+    def _option(self, node: ast.Call) -> None:
+        """Mark an option of JAX, given by its name in a text, that is gone."""
+        given = node.args[0] if node.args else None
+        option = given.value if isinstance(given, ast.Constant) and isinstance(given.value, str) else ""
+        name = f"jax.config.{option}"
+        if option.startswith("jax_") and (name in KNOWN or absent(name)):
+            self.leave(node, name)
+
     def _enable_x64(self, node: ast.Call, name: str) -> None:
-        if node.args or node.keywords or not isinstance(node.func, (ast.Name, ast.Attribute)):
-            return
-        self.replace(node, name, f"{self.spelled('jax.enable_x64')}({name.endswith('enable_x64')})")
+        new = self.spelled("jax.enable_x64")
+        if not node.args and not node.keywords:
+            self.replace(node, name, f"{new}({name.endswith('enable_x64')})")
+        elif len(node.args) == 1 and not node.keywords and name.endswith("enable_x64"):
+            self.replace(node.func, name, new)
 
     # --- the text ---
 
@@ -631,18 +709,49 @@ def moved(name: str) -> str:
 
 def _about(name: str) -> str:
     """What is known of an old name, in a sentence; empty if it is not old."""
-    module = next((module for module in MODULES if name == module or name.startswith(f"{module}.")), "")
+    module, lacking = _module_gone(name), absent(name)
     entry = KNOWN.get(name) or KNOWN.get(module) or {}
-    if not entry and not module:
+    if not (entry or module or lacking or deprecated(name)):
         return ""
+    if not entry and deprecated(name):
+        return f"deprecated in {RELEASE}"
+    if not entry and not module:
+        return f"{'' if lacking == name else f'{lacking} is '}not in {RELEASE}"
     gone = entry.get("removed") and f"gone since {entry['removed']}" or entry.get("state") or f"{module} is gone"
     new = f"; write {entry['new']}" if entry.get("new") and "\n" not in entry["new"] and name in KNOWN else ""
     return f"{gone}{new}; see {PAGE}#{entry.get('anchor', '')}".rstrip("#")
 
 
+def _module_gone(name: str) -> str:
+    """The module that is gone with all that was in it, if a name is from one."""
+    return next((module for module in MODULES if name == module or name.startswith(f"{module}.")), "")
+
+
+def absent(name: str) -> str:
+    """The beginning of a name up to the first part that the release lacks; empty if nothing is lacking."""
+    here, *parts = name.split(".")
+    for part in parts:
+        if here not in NAMES or part.startswith("__") or part == "*":
+            return ""
+        if not {part, f"{part}!"} & {*NAMES[here].split()}:
+            return f"{here}.{part}"
+        here += f".{part}"
+    return ""
+
+
+def deprecated(name: str) -> str:
+    """The name, if the release warns of it."""
+    module, _, part = name.rpartition(".")
+    return name if f"{part}!" in NAMES.get(module, "").split() else ""
+
+
 def _catches(handler: ast.ExceptHandler) -> bool:
     caught = ast.dump(handler.type) if handler.type else "ImportError"
     return any(name in caught for name in ("ImportError", "ModuleNotFoundError", "AttributeError"))
+
+
+def _is_called(node: ast.AST, *names: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
 
 
 def files(paths: list[Path]) -> Iterator[Path]:
@@ -660,6 +769,8 @@ def main(arguments: list[str] | None = None) -> int:
     left = unread = replaced = 0
     for file in files(given.paths):
         try:
+            if file.suffix == ".ipynb":
+                raise ValueError("export the notebook first, with `jupyter nbconvert --to script`")
             source = file.read_bytes().decode()
             upgraded = upgrade(source)
         except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:

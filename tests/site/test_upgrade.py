@@ -1,5 +1,7 @@
 """The script that upgrades old code: what it replaces runs, what it leaves is marked, and nothing else is touched."""
 
+import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -7,10 +9,11 @@ import sys
 import textwrap
 from pathlib import Path
 
+import jax
 import pytest
 import upgrade_jax
 from ladder import Idiom, Record, idioms, number
-from upgrade_script import known, upgrade_script
+from upgrade_script import NAMES, keywords, known, names, present, upgrade_script
 
 from tests.conftest import HANG
 
@@ -28,6 +31,7 @@ BY_VALUE = {
 CASES = {
     "a name": ("x = jax.tree_map(f, y)", "x = jax.tree.map(f, y)"),
     "a name of another module": ("x = jax.ShapedArray((), y)", "x = jax.core.ShapedArray((), y)"),
+    "no name": ("x is jax.interpreters.batching.not_mapped", "x is None"),
     "an alias": ("import jax.numpy as n\nn.trapz(x)", "import jax.numpy as n\nn.trapezoid(x)"),
     "an import": ("from jax import tree_map, jit", "from jax.tree import map as tree_map\nfrom jax import jit"),
     "a module": (
@@ -62,23 +66,50 @@ CASES = {
         "import functools\nfrom jax import shard_map as s\n@functools.partial(s, mesh=m, check_vma=True)\ndef f(): 1",
     ),
     "a call with": ("with jax.experimental.enable_x64():\n    1", "with jax.enable_x64(True):\n    1"),
+    "a call with a value": (
+        "with jax.experimental.enable_x64(x > 8):\n    1",
+        "with jax.enable_x64(x > 8):\n    1",
+    ),
+    "another name of a module": ("np = jnp\nnp.product(x)", "np = jnp\njnp.prod(x)"),
+    "a condition about something else": (
+        "if hasattr(x, 'y') or x.version == 2:\n    jax.tree_map(f, x)",
+        "if hasattr(x, 'y') or x.version == 2:\n    jax.tree.map(f, x)",
+    ),
     "a method": ("x.block_host_until_ready()", "x.block_until_ready()"),
     "a module to import": (
         "from jax.lib import xla_bridge\nxla_bridge.get_backend()",
         "jax.extend.backend.get_backend()",
     ),
+    "an error of a private module": (
+        "from jax._src.lib import xla_extension as x\ntry:\n    f()\nexcept x.XlaRuntimeError:\n    1",
+        "try:\n    f()\nexcept jax.errors.JaxRuntimeError:\n    1",
+    ),
+    "a device": ("from jaxlib.xla_extension import Device", "from jax import Device"),
     "a line with others": (
         "from jax.config import config; config.update('jax_enable_x64', True)",
         "from jax import config; config.update('jax_enable_x64', True)",
     ),
     "a condition on one line": ("if True: from jax import tree_map", "if True: from jax.tree import map as tree_map"),
-    "flags": ("from jax.config import config as c\nFLAGS = c.FLAGS\nFLAGS.jax_x", "FLAGS = jax.config\nFLAGS.jax_x"),
+    "flags": (
+        "from jax.config import config as c\nFLAGS = c.FLAGS\nFLAGS.jax_debug_nans",
+        "FLAGS = jax.config\nFLAGS.jax_debug_nans",
+    ),
     "letters": ('"é"; jnp.product(x)', '"é"; jnp.prod(x)'),
 }
 UNTOUCHED = {
     "an argument": "def f(jnp):\n    return jnp.trapz",
     "another import": "try:\n    from jax import tree_map\nexcept ImportError:\n    from jax.tree_util import tree_map",
     "a condition": "if jax.__version_info__ < (0, 6):\n    x = jax.tree_map(f, y)",
+    "a version of one's own": "if JAX_VERSION < 6:\n    x = jax.tree_map(f, y)",
+    "hasattr of a module": (
+        "from jax.interpreters import xla\nif hasattr(xla, 'lower_fun'):\n    xla.register_translation(f)"
+    ),
+    "hasattr of an array": "y = x.device_buffer if hasattr(x, 'device_buffer') else x",
+    "what exists": "jax.__version__, jax.experimental.ode, jax.config.jax_enable_x64, jnp.float32.dtype",
+    "what needs its own import": "import jax.scipy.stats.norm, jax.experimental.pallas.ops.tpu",
+    "a star": "from jax.numpy import *\nprint(sum(x))",
+    "an option": "jax.config.update('jax_enable_x64', True)\njax.config.update('my_option', 1)",
+    "two meanings": "np = jnp\nif x:\n    np = y\nnp.product(x)",
     "hasattr": "m = jax.tree_map if hasattr(jax, 'tree_map') else jax.tree.map",
     "NumPy": "np.trapz(x), np.clip(x, a_min=0, a_max=1)",
     "a text": "x = 'jax.tree_map'  # jax.tree_map",
@@ -89,8 +120,10 @@ UNTOUCHED = {
 
 @pytest.fixture(autouse=True)
 def knowing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load the idioms into the module, as the published script does."""
+    """Load the idioms and today's names into the module, as the published script does."""
     monkeypatch.setattr(upgrade_jax, "KNOWN", known())
+    monkeypatch.setattr(upgrade_jax, "NAMES", names())
+    monkeypatch.setattr(upgrade_jax, "KEYWORDS", keywords())
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,8 +148,13 @@ def test_what_only_looks_old_is_left_alone(case: str) -> None:
         ("f = jax.xla_computation(g)", "gone since 0.4.34"),
         (
             "from jax.experimental.pjit import pjit\npjit(f, in_axis_resources=None)",
-            "in_axis_resources= has no replacement",
+            "in_axis_resources= becomes a jax.NamedSharding(mesh, spec) for each spec",
         ),
+        ("from jax.lib import xla_client", "gone since 0.6.0; this file does not use it: delete the import"),
+        ("from jax.lib import xla_client\nxla_client.Shape", "write jax.jit(f).lower(*args).as_text()"),
+        ("from jax.util import safe_map\nsafe_map(f, x, y)", "write [f(*args) for args in zip(*lists, strict=True)]"),
+        ("from jax.util import safe_zip", "this file does not use it: delete the import"),
+        ("jax.device_put_replicated(x, jax.devices())", "for a pmap, which needs the leading axis"),
         ("from jax.experimental.shard_map import shard_map\nmap(shard_map, x)", "it is passed on"),
         ("from jax.experimental.shard_map import shard_map\nshard_map(*x)", "its arguments are unpacked"),
         ("from jax.experimental.maps import thread_resources\nthread_resources.env", "gone"),
@@ -126,6 +164,23 @@ def test_what_only_looks_old_is_left_alone(case: str) -> None:
         ("isinstance(x, (int, jax.random.KeyArray))", "gone since 0.4.24"),
         ("from jax.random import KeyArray\nisinstance(x, KeyArray)", "gone since 0.4.24"),
         ("y = x.device_buffer", "write x.addressable_data(0)"),
+        ("from jaxlib.xla_extension import PjitFunction", "gone"),
+        ("type(x) == jax.numpy.DeviceArray", "write isinstance"),
+        ("jax.core.pp_vars(x)", "not in today"),
+        ("from jax.core import pp_vars", "not in today"),
+        ("from jax.tools.colab_tpu import setup_tpu", "jax.tools.colab_tpu is not in"),
+        ("jax.random.splt(x, 3)", "not in"),
+        ("jax.test_util._default_tolerance[x]", "not in"),
+        ("jax.config.update('jax_experimental_name_stack', True)", "not in"),
+        ("jax._src.core.Jaxpr(jax._src.core.Jaxpr)", "private, so check"),
+        ("jax._src.dispatch.log_elapsed_time = f", "private, so check"),
+        ("from jax._src import core\nx = core.Jaxpr", "private, so check"),
+        ("import jax._src.core as core\nx = core.Jaxpr", "private, so check"),
+        ("jax.interpreters.pxla.thread_resources.env", "deprecated in"),
+        ("jax.nn.log_softmax(x, initial=0)", "not a parameter in"),
+        ("jax.ad.deflinear(x, f)", "not in"),
+        ("from jax.interpreters.batching import not_mapped\nx is not_mapped", "not in"),
+        ("jax.ShapeDtypeStruct((), x, {})", "takes 2 arguments by position"),
     ],
 )
 def test_what_is_left_is_marked_above_its_statement_once(old: str, why: str) -> None:
@@ -145,6 +200,48 @@ def test_a_method_of_what_an_old_import_brought_is_found() -> None:
         ("jax.config.config", True),
         ("jax.config.enable_omnistaging", False),
     ]
+
+
+def test_a_name_that_a_star_brought_is_found() -> None:
+    upgraded = upgrade_jax.upgrade("from jax.numpy import *\nx = product(sum(y))\n")
+    assert [(finding.name, finding.message, finding.done) for finding in upgraded.findings] == [
+        ("jax.numpy.product", "write jax.numpy.prod", False)
+    ]
+
+
+def test_a_private_name_is_marked_once() -> None:
+    upgraded = upgrade_jax.upgrade(
+        "import jax\nfrom jax._src import core\nx = core.Jaxpr\njax._src.api.jit(jax._src.api.jit)\n"
+    )
+    assert [(finding.line, finding.name) for finding in upgraded.findings] == [
+        (2, "jax._src.core"),
+        (4, "jax._src.api.jit"),
+    ]
+    assert upgrade_jax.upgrade(upgraded.text) == upgrade_jax.Upgraded(upgraded.text)
+
+
+def test_a_keyword_of_what_is_gone_is_not_named_as_well() -> None:
+    upgraded = upgrade_jax.upgrade("from jax.experimental import host_callback\nhost_callback.id_tap(f, x, result=y)\n")
+    assert [finding.name.rpartition(".")[2] for finding in upgraded.findings] == ["host_callback", "id_tap"]
+
+
+def test_the_names_are_those_of_the_release() -> None:
+    release = NAMES.read_text(encoding="utf-8").split(",")[0].removeprefix("# jax ")
+    assert release == max(Record().columns, key=number)
+    if jax.__version__ != release:
+        pytest.skip(f"the names are of jax {release}")
+    here = {module: " ".join(parts) for module, parts in present().items()}
+    assert names() == here, "run python snippets/upgrade_script.py"
+
+
+def test_keywords_of_earlier_releases_are_gone() -> None:
+    if jax.__version__ != max(Record().columns, key=number):
+        pytest.skip("it is about the newest release")
+    for name, gone in keywords().items():
+        module, _, attribute = name.rpartition(".")
+        there = inspect.signature(getattr(importlib.import_module(module), attribute)).parameters.values()
+        assert not {part.name for part in there if part.kind != part.POSITIONAL_ONLY} & {*gone.split()}, name
+        assert all(part.kind != part.VAR_KEYWORD for part in there), name
 
 
 OLD = [idiom for idiom in idioms() if NEWEST[idiom.name].end != "runs" and idiom.name not in BY_VALUE]
@@ -221,6 +318,9 @@ def test_the_published_script_needs_nothing_else(tmp_path: Path) -> None:
     )
     old.write_text("import jax\nx = jax.tree_leaves([1])\n")
     assert command("--write", ".")[0] == 0  # the script itself is not read: it holds no old name but in texts
+    (tmp_path / "notebook.ipynb").write_text('{"cells": []}')
+    status, said = command("notebook.ipynb")
+    assert status == 2 and "notebook.ipynb: cannot be read as Python: export the notebook first" in said
     (tmp_path / "wrong.py").write_text("x = = 1\n")
     status, said = command("wrong.py")
     assert status == 2 and "wrong.py: cannot be read as Python: invalid syntax" in said

@@ -10,7 +10,9 @@ from ladder import Column, Record, Release, Seen
 from ladder_page import End, Ladder
 
 IDIOMS = [
-    ladder.Idiom("jax.old<", "jax", "jax.old<", "jax.new", "Use `jax.new` & be glad.", "0.9.3", "0.10.4"),
+    ladder.Idiom(
+        "jax.old<", "jax", "jax.old<", "jax.new", "Use `jax.new` & be glad.", deprecated="0.9.3", removed="0.10.4"
+    ),
     ladder.Idiom("jax.gone", "jax", "jax.gone"),
 ]
 BEHAVIORS = [ladder.Behavior("a | b", "numbers", "'1'"), ladder.Behavior("same", "numbers", "'1'")]
