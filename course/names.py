@@ -1,6 +1,7 @@
-"""``names.json``: what a reader's browser fetches when it first has to tell of a name of JAX.
+"""``names.json``: what a reader's browser fetches when it first has to tell of a name of JAX; and ``libraries.json``.
 
-It is made of the record of the releases (``snippets/public_names.py``), the inventory, and the index of names.
+It is made of the record of the releases (``snippets/public_names.py``), the inventory, and the index of names. What it
+is for JAX, ``libraries.json`` is for the other libraries of the inventory (``inventories/library_names.py``).
 """
 
 import json
@@ -11,10 +12,13 @@ from typing import Any
 
 from livepages.source import Inventory
 
-sys.path.append(str(Path(__file__).parents[1] / "snippets"))  # where pages import it from, too
+ROOT = Path(__file__).parents[1]
+
+sys.path.append(str(ROOT / "snippets"))  # where pages import it from, too
 
 from public_names import History, Record  # noqa: E402
 
+LIBRARIES = ROOT / "inventories" / "library_names.json"
 LIMIT = 240  # characters of a warning or error
 
 
@@ -31,10 +35,31 @@ def names_json(inventory: Inventory, explained: Mapping[str, tuple[str, str]]) -
         facts = _facts(history, record.releases[0])
         if not facts:
             continue
-        facts["reference"] = inventory.addresses.get(name, "")
-        facts["page"], facts["title"] = explained.get(name, ("", ""))
-        names[name] = {fact: said for fact, said in facts.items() if said}
-    content = {"releases": record.releases, "names": names}
+        names[name] = _known(facts | _places(name, inventory, explained))
+    return _written({"releases": record.releases, "names": names})
+
+
+def libraries_json(inventory: Inventory, explained: Mapping[str, tuple[str, str]]) -> str:
+    """Return the text of the file of the other libraries; the arguments are those of `names_json`."""
+    record = json.loads(LIBRARIES.read_text(encoding="utf-8"))
+    names = {
+        name: _known({"takes": takes, "does": does} | _places(name, inventory, explained))
+        for name, (takes, does) in record["names"].items()
+    }
+    return _written({"versions": record["versions"], "names": names})
+
+
+def _places(name: str, inventory: Inventory, explained: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return where a name's reference is, and which page of the site uses it first."""
+    page, title = explained.get(name, ("", ""))
+    return {"reference": inventory.addresses.get(name, ""), "page": page, "title": title}
+
+
+def _known(facts: dict[str, Any]) -> dict[str, Any]:
+    return {fact: said for fact, said in facts.items() if said}
+
+
+def _written(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 

@@ -21,7 +21,8 @@ NUMPY = "https://numpy.org/doc/stable/reference/"
 JAX_OWNERS = """
 jax jax.Array jax.ad_checkpoint jax.checkpoint_policies jax.custom_batching jax.custom_derivatives jax.debug
 jax.distributed jax.dlpack jax.dtypes jax.experimental jax.experimental.checkify jax.experimental.mesh_utils
-jax.experimental.multihost_utils jax.experimental.pallas jax.experimental.sparse jax.export jax.extend.core jax.ffi
+jax.experimental.multihost_utils jax.experimental.pallas jax.experimental.pallas.mosaic_gpu
+jax.experimental.pallas.triton jax.experimental.sparse jax.export jax.extend.core jax.ffi
 jax.flatten_util jax.image jax.lax jax.lax.linalg jax.nn jax.nn.initializers jax.numpy jax.numpy.fft jax.numpy.linalg
 jax.ops jax.profiler
 jax.random jax.ref jax.scipy.cluster.vq jax.scipy.fft jax.scipy.integrate jax.scipy.interpolate jax.scipy.linalg
@@ -99,6 +100,17 @@ JAX_WITHOUT = {
         Indirect MemoryRef MemorySpace RevisitMode Squeezed align_to delay ds empty_ref_like enable_debug_checks
         enable_poison_buffers estimate_cost lower_as_mlir next_power_of_2 no_block_spec pallas_export_experimental
         run_state select_ref semaphore squeezed strides_from_shape""",
+    "jax.experimental.pallas.mosaic_gpu": """ClusterBarrier CopyPartition InterpretGPUParams LoweringSemantics
+        Mesh NDLoopInfo OOBFillMode PeerMemRef PipelinePipeline REGS RefType RefUnion Replicated ShapeDtypeStruct TMEM
+        TMEMLayout Tiling TraceScope Transform TryClusterCancelResult WarpMesh alloc_semaphore
+        async_copy_scales_to_tmem async_copy_smem_to_tmem async_copy_sparse_metadata_to_tmem async_prefetch
+        async_store_smem atomic_add atomic_and atomic_max atomic_min atomic_or atomic_xor barrier_arrive_and_wait
+        barrier_test broadcasted_iota cluster_ref commit_smem_to_gmem_group find_swizzle force_gpu_interpret_mode
+        format_tcgen05_sparse_metadata griddepcontrol_launch_dependents griddepcontrol_wait im2col_ref inline_mgpu
+        load max min mma multicast_ref print_layout prod remote_ref semaphore_signal semaphore_signal_multicast
+        semaphore_wait set_gpu_interpret_mode store sum wait_gmem_to_smem warp_map wgmma_accumulator_load""",
+    "jax.experimental.pallas.triton": """CUSTOM_CALL_TARGET_NAME GpuInfo GpuVersion dot get_gpu_info
+        get_gpu_info_from_version is_gpu_device""",
     "jax.experimental.sparse": """CuSparseEfficiencyWarning SparseEfficiencyError SparseEfficiencyWarning SparseTracer
         bcoo_conv_general_dilated bcoo_rev bcsr_broadcast_in_dim bcsr_concatenate bcsr_sum_duplicates jacfwd jacobian
         jacrev""",

@@ -1,15 +1,19 @@
-// The names of JAX: since which release each is there, as running the releases showed. live.js and filter.js ask for it.
+// The names of JAX: since which release each is there, as running the releases showed; and those of other libraries, as
+// the versions that the site runs have them. live.js and filter.js ask for it.
 import { lacks, told } from "./releases.js";
 
-let fetched;
-export const read = () => (fetched ??= fetch(new URL("../names.json", import.meta.url)).then(async (answer) => {
-  const { releases, names } = await answer.json();
-  const addresses = new Map();
-  for (const [name, { reference }] of Object.entries(names)) {
-    if (reference) addresses.set(reference, [...(addresses.get(reference) ?? []), name]);
-  }
-  return { releases, names, addresses };
-}));
+// What a file says of names: "names" of those of JAX, "libraries" of the others.
+const fetched = {};
+export const read = (file = "names") => (fetched[file] ??= fetch(new URL(`../${file}.json`, import.meta.url)).then(
+  async (answer) => {
+    const data = await answer.json();
+    const addresses = new Map();
+    for (const [name, { reference }] of Object.entries(data.names)) {
+      if (reference) addresses.set(reference, [...(addresses.get(reference) ?? []), name]);
+    }
+    return { ...data, addresses };
+  },
+));
 
 export const element = (tag, properties, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -70,23 +74,39 @@ const soon = (what, after) => {
   waiting = setTimeout(what, after);
 };
 
-// What names that the code of a page imports stand for, unless it imports two things by the same name.
-export const imported = () => {
-  const found = new Map([["jnp", "jax.numpy"], ["lax", "jax.lax"]]);
-  const code = [...document.querySelectorAll("article pre")].map((block) => block.textContent).join("\n");
-  for (const [, module, names] of code.matchAll(/^\s*from (jax[\w.]*) import ([\w ,]+)/gm)) {
-    for (const each of names.split(",")) {
-      const [name, local = name] = each.trim().split(/ +as +/);
-      found.set(local, [undefined, `${module}.${name}`].includes(found.get(local)) ? `${module}.${name}` : "");
-    }
-  }
-  return found;
+// What names stand for where the code of a page does not import them.
+const USUAL = {
+  jnp: "jax.numpy",
+  lax: "jax.lax",
+  np: "numpy",
+  nnx: "flax.nnx",
+  eqx: "equinox",
+  ocp: "orbax.checkpoint.v1",
+  optx: "optimistix",
+  lx: "lineax",
 };
 
-// The names of JAX that a link or a piece of code may stand for, the likeliest first. One reference may have several.
-export const meant = (place, { names, addresses }, locals = imported()) => {
-  const written = place.textContent.replace(/\(.*/s, "");
-  const name = written.replace(/^\w+/, (first) => locals.get(first) || first);
+// What names that the code of a page imports stand for, unless it imports two things by the same name.
+export const imported = () => {
+  const found = new Map();
+  const code = [...document.querySelectorAll("article pre")].map((block) => block.textContent).join("\n");
+  for (const [, module, names] of code.matchAll(/^\s*(?:from ([\w.]+) )?import ([\w., ]+)/gm)) {
+    for (const each of names.split(",")) {
+      const [name, local = name] = each.trim().split(/ +as +/);
+      const full = module ? `${module}.${name}` : name;
+      found.set(local, [undefined, full].includes(found.get(local)) ? full : "");
+    }
+  }
+  return new Map([...Object.entries(USUAL), ...found]);
+};
+
+// The full name that a link or a piece of code writes, as far as imports tell.
+const written = (place, locals) =>
+  place.textContent.replace(/\(.*/s, "").replace(/^\w+/, (first) => locals.get(first) || first);
+
+// The names that a link or a piece of code may stand for, the likeliest first. One reference may have several.
+export const meant = (place, { names, addresses }, locals) => {
+  const name = written(place, locals);
   if (!place.href) return Object.hasOwn(names, name) ? [name] : [];
   const found = addresses.get(place.href) ?? [];
   if (found.includes(name)) return [name];
@@ -97,8 +117,10 @@ export const meant = (place, { names, addresses }, locals = imported()) => {
 // Shows the card of a name below it, where there is room.
 export const show = async (place) => {
   if (place === owner) return clearTimeout(waiting);
-  const [data] = await Promise.all([read(), style()]);
-  const [name] = meant(place, data);
+  const locals = imported();
+  const ofJax = /^jax\b/.test(written(place, locals)) || /\/docs\.jax\.dev\//.test(place.href);
+  const [data] = await Promise.all([read(ofJax ? "names" : "libraries"), style()]);
+  const [name] = meant(place, data, locals);
   if (!name || !place.isConnected) return;
   hide();
   const facts = data.names[name];
@@ -109,15 +131,18 @@ export const show = async (place) => {
     head(name, facts),
   );
   if (facts.does) card.append(element("p", {}, ...coded(facts.does)));
-  card.append(...history(facts, data));
+  if (ofJax) card.append(...history(facts, data));
+  else card.append(element("p", {}, `As in ${data.versions[name.split(".")[0]]}, which this site runs.`));
   const links = element("p", {});
   if (facts.page) {
     links.append("Used in ", element("a", { href: new URL(`../${facts.page}`, import.meta.url) }, facts.title), ". ");
   }
   if (facts.reference) links.append(element("a", { href: facts.reference }, "Official page"));
-  const ask = element("button", { type: "button" }, mine(data) ? `Your JAX: ${mine(data)}` : "Your JAX?");
-  ask.dataset.liveVersion = ""; // live.js
-  links.append(links.childNodes.length ? " · " : "", ask);
+  if (ofJax) {
+    const ask = element("button", { type: "button" }, mine(data) ? `Your JAX: ${mine(data)}` : "Your JAX?");
+    ask.dataset.liveVersion = ""; // live.js
+    links.append(links.childNodes.length ? " · " : "", ask);
+  }
   card.append(links);
   for (const type of ["pointerenter", "focusin"]) card.addEventListener(type, () => clearTimeout(waiting));
   card.addEventListener("pointerleave", () => soon(hide, 300));
