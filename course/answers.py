@@ -1,37 +1,19 @@
-"""The search of the built site, from Python: its own script ranks, in an embedded JavaScript engine."""
+"""The search of the built site, from Python: its own script ranks, in a process of Deno's that reads only the site."""
 
 import json
 import re
+import subprocess
+import weakref
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import quickjs
+from deno import find_deno_bin
 
 from livepages.exporters import as_markdown
 
-_IMPORT = re.compile(r'^import (?P<what>[\w{}, ]+) from "(?P<module>[^"]+)";$', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?=const |function |class )", re.MULTILINE)
-_LIST = re.compile(r"^export \{ *(?P<names>[^}]*?) *\};$", re.MULTILINE)
-# What the script asks of a browser: its own address, the index, and the record of names.
-_BROWSER = """
-const URL = class { constructor(place) { this.place = place; } };
-const fetch = async ({ place }) => ({ json: async () => JSON.parse(place.endsWith("/names.json") ? NAMES : INDEX) });
-"""
-_ASK = """
-globalThis.ask = (query) => {
-  let found;
-  site.find(query).then(
-    ({ items, note }) => {
-      const own = ([page, ...sections]) => (page.score || !sections.length ? [page, ...sections] : sections);
-      const shown = items.flatMap(own);
-      found = { note, sections: shown.map(({ terms, ...hit }) => hit) };
-    },
-    (error) => { found = { error: `${error}` }; },
-  );
-  return () => JSON.stringify(found);
-};
-"""
+_SCRIPT = Path(__file__).with_name("answers.js")
+_ALONE = ["--no-config", "--no-lock", "--no-remote", "--no-npm", "--no-prompt", "--quiet"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +40,7 @@ class Found:
 
 
 class Site:
-    """A built site. One thread has to ask it everything, the one that asked first."""
+    """A built site. One thread at a time may ask it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -66,11 +48,8 @@ class Site:
     @cached_property
     def entries(self) -> dict[str, dict[str, str]]:
         """The entries of the search index, by their places."""
-        return {entry["location"]: entry for entry in json.loads(self._index)["docs"]}
-
-    @cached_property
-    def _index(self) -> str:
-        return (self.folder / "search/search_index.json").read_text(encoding="utf-8")
+        index = (self.folder / "search/search_index.json").read_text(encoding="utf-8")
+        return {entry["location"]: entry for entry in json.loads(index)["docs"]}
 
     @cached_property
     def url(self) -> str:
@@ -90,41 +69,33 @@ class Site:
 
     def find(self, query: str) -> Found:
         """Return the results of the site's search for a query."""
-        done = self._engine.get("ask")(query)
-        while self._engine.execute_pending_job():
-            pass
-        found = json.loads(done())
+        assert self._engine.stdin and self._engine.stdout
+        self._engine.stdin.write(f"{json.dumps(query)}\n")
+        self._engine.stdin.flush()
+        found = json.loads(self._engine.stdout.readline() or '{"error": "Deno ended, see its message above"}')
         if "error" in found:
             raise RuntimeError(found["error"])
-        hits = found["sections"]
         return Found(
-            [Hit(hit["location"], _plain(hit["title"]), _plain(hit["text"]), hit["score"]) for hit in hits],
+            [Hit(hit["location"], _plain(hit["title"]), _plain(hit["text"]), hit["score"]) for hit in found["hits"]],
             found["note"],
         )
 
     @cached_property
-    def _engine(self) -> quickjs.Context:
-        engine = quickjs.Context()
-        engine.set_max_stack_size(16 << 20)
-        engine.set("INDEX", self._index)
-        names = self.folder / "names.json"  # which a site of other pages has not
-        engine.set("NAMES", names.read_text(encoding="utf-8") if names.exists() else "")
-        engine.eval(f"{_BROWSER}const site = {self._function('find.js')};\n{_ASK}")
+    def _engine(self) -> subprocess.Popen[str]:
+        folder = self.folder.resolve()
+        allowed = f"--allow-read={folder}".replace(",", ",,")  # a comma separates folders
+        engine = subprocess.Popen(
+            [find_deno_bin(), "run", *_ALONE, allowed, _SCRIPT, (folder / "javascripts/find.js").as_uri()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        weakref.finalize(self, _end, engine)
         return engine
 
-    def _function(self, name: str) -> str:
-        """A module of the site as an expression whose value holds what it exports, its imports first."""
-        text = (self.folder / "javascripts" / name).read_text(encoding="utf-8")
-        exported = re.findall(r"^export (?:const|function|class) (\w+)", text, re.MULTILINE)
-        names = [f"{each}: {each}" for each in exported]
-        if listed := _LIST.search(text):
-            names += [": ".join(reversed(each.split(" as "))) for each in listed["names"].split(", ")]
-        imports = ""
-        for found in _IMPORT.finditer(text):
-            what = found["what"] if "{" in found["what"] else f"{{ default: {found['what']} }}"
-            imports += f"const {what} = {self._function(found['module'].removeprefix('./'))};\n"
-        body = _EXPORT.sub("", _LIST.sub("", _IMPORT.sub("", text))).replace("import.meta.url", '""')
-        return f"(() => {{\n{imports}{body}\nreturn {{ {', '.join(names)} }};\n}})()"
+
+def _end(engine: subprocess.Popen[str]) -> None:
+    engine.communicate()
 
 
 def _plain(html: str) -> str:

@@ -9,9 +9,9 @@
     (part) => !part.closest("svg, math") && !part.checkVisibility() && !part.id,
   );
   hidden.forEach((part) => part.remove());
-  article.querySelectorAll(".headerlink, .live-masthead, button, script, style, nav, form").forEach((part) =>
-    part.remove()
-  );
+  article.querySelectorAll(".headerlink, .live-masthead, .live-downloads, button, script, style, nav, form").forEach((
+    part,
+  ) => part.remove());
   for (const details of article.querySelectorAll("details")) {
     const block = Object.assign(document.createElement("div"), { className: "note" });
     const title = details.querySelector(":scope > summary");

@@ -19,6 +19,7 @@ from course.answers import Hit, Site
 
 SHOWN = 5
 ROWS = "lookup/then-and-now/#old-"
+EXPLAINED = ("lookup/", "answers/")  # where errors have entries
 NAME = "lookup/names/?filter="  # a public name that no section is about, of any release
 ABOUT = (
     "What is known here of JAX was run on the release that the site names. Look up an error before you explain it, and "
@@ -32,7 +33,7 @@ def server(site: Site) -> MCPServer:
         "live-jax", title="Live JAX", instructions=ABOUT, website_url=site.url or None, log_level="WARNING"
     )
     thread = ThreadPoolExecutor(1)
-    thread.submit(site.find, "jax")  # the first query takes as long as a hundred others
+    thread.submit(site.find, "jax")  # the first query reads the index, which takes a second or two
     reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
     async def answered(answer: Callable[[Site, str], str], given: str) -> str:
@@ -50,7 +51,7 @@ def server(site: Site) -> MCPServer:
 
     @made.tool(annotations=reads)
     async def replace(name: str) -> str:
-        """Say what to write in place of an old name of JAX, such as jax.tree_map, and since when it is gone."""
+        """Say what to write in place of an old name, module or import of JAX, and since when it is gone."""
         return await answered(replaced, name)
 
     return made
@@ -68,22 +69,39 @@ def explained(site: Site, traceback: str) -> str:
     """Return the entry of the error, and what else is near; or that there is none."""
     found = site.find(traceback)
     entry = found.best
+    if entry is not None and not found.note and not entry.location.startswith(EXPLAINED):
+        return f"This is no error that has an entry here. The nearest sections are:\n\n{searched(site, traceback)}"
     if entry is None or found.note or entry.location not in site.entries:
         return searched(site, traceback)
     near = [_line(site, hit) for hit in found.hits[:SHOWN] if hit is not entry]
     return "\n".join([site.section(entry.location), "Near it:\n", *near])
 
 
-def replaced(site: Site, name: str) -> str:
-    """Return the row of an old name; or that there is none."""
-    short = re.sub(r"\(.*", "", name.strip(), flags=re.DOTALL)
-    row = site.find(short).best
+def replaced(site: Site, code: str) -> str:
+    """Return the rows of an old name, of a module's names, or of what a statement imports; or that there is none."""
+    return "\n".join(_replaced(site, name) for name in _names(code))
+
+
+def _names(code: str) -> list[str]:
+    """Return the names that a statement imports, or the name of a call."""
+    code = code.strip()
+    if found := re.match(r"from\s+([\w.]+)\s+import\s+\(?([\w\s,]+)", code):
+        return [f"{found[1]}.{each.split()[0]}" for each in found[2].split(",") if each.strip()]
+    if found := re.match(r"import\s+([\w.]+)", code):
+        return [found[1]]
+    return [re.sub(r"^\w+\s*=\s*|\(.*", "", code, flags=re.DOTALL).strip()]
+
+
+def _replaced(site: Site, name: str) -> str:
+    row = site.find(name).best
     if row is not None and row.location.startswith(NAME):
         return f"**{row.title}** {row.excerpt}\n\n{site.address(row.location)}"
-    if row is None or not _is_row(row.location, short):
-        rows = site.address(ROWS.partition("#")[0])
-        return f"No row for {name}: it is no old name that this site knows. All of them: {rows}"
-    return site.section(row.location)
+    if row is not None and _is_row(row.location, name):
+        return site.section(row.location)
+    if within := [place for place in site.entries if place.startswith(f"{ROWS}{name}.")]:
+        return "\n".join(site.section(place) for place in within[:SHOWN])
+    rows = site.address(ROWS.partition("#")[0])
+    return f"No row for {name}: it is no old name that this site knows. All of them: {rows}"
 
 
 def _is_row(location: str, name: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from course.answers import Site
 from tests.browser.conftest import Found
@@ -146,29 +146,60 @@ def test_what_has_no_entry_is_said_to_have_none(typed: str, words: str, ask: Ask
 # --- how it is used -------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_loaded_before_the_first_query(visit: Open) -> None:
+def test_nothing_is_loaded_before_the_field_is_entered(visit: Open) -> None:
     seen = visit("basics/vmap/")
-    needed = re.compile(r"search_index|find\.js|vendor/|workers/")
+    needed = re.compile(r"search/|find\.js|vendor/|workers/")
     assert not [request.url for request in seen.requests if needed.search(request.url)]
     search(seen.page, "vmap")
     asked = [request for request in seen.requests if needed.search(request.url)]
     assert sum(request.sizes()["responseBodySize"] for request in asked) <= 900 * 1024
 
 
-@pytest.mark.parametrize("lost", ["find.js", "search_index.json"])
+@pytest.mark.parametrize("lost", ["find.js", "titles.json", "texts.json"])
 def test_what_did_not_come_is_asked_for_again_with_the_next_query(lost: str, visit: Open) -> None:
     seen = visit("basics/vmap/")
     page = seen.page
-    page.context.route(f"**/{lost}", lambda route: route.abort(), times=1)
+    page.context.route(f"**/{lost}", lambda route: route.abort())
     page.keyboard.press("/")
     field = page.locator(".md-search__input")
     expect(field).to_be_focused()
     field.fill("vmap")
     expect(page.locator(NOTE)).to_have_text("The search could not be loaded. Type on to try again.")
+    page.context.unroute(f"**/{lost}")
     seen.complaints.clear()
     field.fill("vmap over")
     expect(sections(page).first).to_be_visible()
     expect(page.locator(NOTE)).to_be_empty()
+
+
+def test_while_it_is_loading_it_says_so_and_then_answers_the_newest_query(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    held: list[Route] = []
+    page.context.route("**/titles.json", lambda route: held.append(route))  # noqa: PLW0108 - it marks a function
+    with page.expect_request("**/titles.json"):  # before anything is typed
+        page.keyboard.press("/")
+    field, said = page.locator(".md-search__input"), page.locator(".md-search-result__meta")
+    expect(field).to_be_focused()
+    for words in ["gradient of a sum", "", "how do I stop a loop early"]:
+        field.fill(words)
+        expect(said).to_have_text("Loading the search …" if words else "Type to start searching")
+    page.context.unroute("**/titles.json")  # which lets go of them: the page and its worker ask
+    expect(sections(page).first).to_have_attribute("href", re.compile("#early-exit"))
+    expect(said).to_contain_text("matching documents")
+
+
+def test_on_a_slow_line_titles_and_questions_answer_until_the_texts_are_here(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    held: list[Route] = []
+    page.context.route("**/texts.json", lambda route: held.append(route))  # noqa: PLW0108 - it marks a function
+    first = search(page, "how do I stop a loop early").first
+    expect(first).to_have_attribute("href", re.compile("#early-exit"))
+    expect(page.locator(NOTE)).to_contain_text("titles and questions")
+    expect(first.locator("mark")).to_have_count(0)
+    held[0].continue_()
+    expect(page.locator(NOTE)).to_be_empty()
+    expect(first).to_have_attribute("href", re.compile("#early-exit"))
+    expect(first.locator("mark")).not_to_have_count(0)
 
 
 def test_workers_of_others_are_as_they_were(visit: Open) -> None:
@@ -293,11 +324,8 @@ def test_going_to_an_answer_without_a_reload_works_and_its_questions_are_describ
 
 @pytest.mark.slow
 def test_programs_get_what_readers_get(ask: Ask, folder: Path) -> None:
-    """The script of the site ranks for both: in Chromium, and in the engine of `course.answers`.
-
-    Every twelfth recorded query, as that engine takes a third of a second for each, and 20 to read the index.
-    """
-    queries = [*(record["query"] for record in ASKED), *(pasted.pasted for pasted in all_pasted())][::12]
+    """The script of the site ranks for both: in Chromium, and in the process of `course.answers`."""
+    queries = [*(record["query"] for record in ASKED), *(pasted.pasted for pasted in all_pasted())]
     site = Site(folder)
     shown, told = ask(queries), {query: site.find(query) for query in queries}
     found = {query: Found([hit.location for hit in told[query].hits], told[query].note) for query in queries}

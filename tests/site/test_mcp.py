@@ -6,16 +6,18 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 
+from course import search_files
 from course.answers import Site
 from course.mcp import explained, replaced
 from tests.conftest import HANG
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = [
+ENTRIES: list[dict[str, Any]] = [
     {"location": "speed/loops/", "title": "Loops", "text": "<p>About loops.</p>"},
     {
         "location": "speed/loops/#early-exit",
@@ -35,6 +37,11 @@ ENTRIES = [
         "title": "<code>jax.tree_map</code>",
         "text": "<p>Removed in 0.6.0. Write:</p><pre><code>jax.tree.map(f, x)\n</code></pre>",
     },
+    {
+        "location": "lookup/then-and-now/#old-jax.experimental.maps.xmap",
+        "title": "<code>jax.experimental.maps.xmap</code>",
+        "text": "<p>Removed in 0.4.36. Write:</p><pre><code>jax.shard_map\n</code></pre>",
+    },
 ]
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -51,6 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "course/theme/javascripts", site / "javascripts")
     (site / "search").mkdir()
     (site / "search/search_index.json").write_text(json.dumps({"docs": ENTRIES}))
+    search_files.write(site / "search", ENTRIES)
     names = {
         "jax.gone": {"gone": "0.9.0", "says": "jax.gone was removed; use jax.come."},
         "jax.come": {"since": "0.9.0"},
@@ -99,6 +107,29 @@ def test_a_name_without_a_section_has_its_history(folder: Path) -> None:
     place = "https://jax.example/lookup/names/?filter=jax.gone"
     assert replaced(site, "jax.gone(x)") == f"**jax.gone** {history}\n\n{place}"
     assert history in explained(site, "AttributeError: module 'jax' has no attribute 'gone'")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "jax.experimental.maps",
+        "import jax.experimental.maps as maps",
+        "from jax.experimental.maps import xmap",
+        "y = jax.experimental.maps.xmap(f, in_axes)",
+    ],
+)
+def test_modules_imports_and_calls_lead_to_the_rows_of_their_names(code: str, folder: Path) -> None:
+    assert "#old-jax.experimental.maps.xmap" in replaced(Site(folder), code)
+
+
+def test_each_name_of_an_import_is_answered(folder: Path) -> None:
+    found = replaced(Site(folder), "from jax import (tree_map as tm,\n    vmap)")
+    assert "#old-jax.tree_map" in found and "No row for jax.vmap" in found
+
+
+def test_what_is_no_error_is_said_to_be_none(folder: Path) -> None:
+    found = explained(Site(folder), "E stop a loop early")
+    assert found.startswith("This is no error that has an entry here. The nearest sections are:\n\n- **")
 
 
 def test_what_the_search_says_of_a_query_is_said(folder: Path) -> None:

@@ -1,7 +1,14 @@
 // Exercises that are solved in their page: which blocks are stubs, who examines them, and what has been solved.
-import { element } from "../assets/livepages/run/output.js";
+// It imports nothing, as it comes with the first load of each page of exercises.
 
 const KEY = "live-exercises";
+
+const element = (name, { data = {}, ...properties }, ...inside) => {
+  const made = Object.assign(document.createElement(name), properties);
+  Object.assign(made.dataset, data);
+  made.append(...inside);
+  return made;
+};
 const root = new URL("../", import.meta.url);
 
 // The name of the exercise whose stub this is: a function that returns NotImplemented, or a class of which only the
@@ -18,44 +25,71 @@ export const examination = (name) => `from examiner import examine\nexamine(${na
 // A page of the course does not carry the examiner, so its kernel gets it from the site.
 export const examiner = { carried: "import examiner", address: new URL("examiner.py", root) };
 
+// What is solved, and where: the addresses of stubs by the names of exercises.
 const done = () => {
   try {
-    return new Set(JSON.parse(localStorage.getItem(KEY)));
+    const kept = JSON.parse(localStorage.getItem(KEY)) ?? {};
+    return Array.isArray(kept) ? Object.fromEntries(kept.map((name) => [name, ""])) : kept;
   } catch {
-    return new Set();
+    return {};
   }
 };
 
-export const solved = (name) => {
+const keep = (places) => {
   try {
-    localStorage.setItem(KEY, JSON.stringify([...done().add(name)]));
+    localStorage.setItem(KEY, JSON.stringify(places));
   } catch {
     // the verdict is shown where the browser keeps nothing, too
   }
   mark();
 };
 
-export const count = () => done().size;
+export const solved = (name, block) => keep({ ...done(), [name]: `${location.pathname}#${block}` });
+
+// An answer that was changed is no longer that which was right.
+export const changed = (name, block) => {
+  const { [name]: place, ...others } = done();
+  if (place === "" || place === `${location.pathname}#${block}`) keep(others);
+};
+
+export const count = () => Object.keys(done()).length;
 
 export const forget = () => {
   localStorage.removeItem(KEY);
-  document.querySelectorAll(".live-solved").forEach((part) => part.classList.remove("live-solved"));
+  mark();
 };
 
 // A link to the next exercise of the page that is not solved, else to the page of all.
 export const next = (exercises) => {
-  const found = exercises.find(([name]) => !done().has(name));
+  const found = exercises.find(([name]) => !(name in done()));
   const properties = found ? { href: `#${found[1]}` } : { href: new URL("practice/practice/", root) };
   return element("a", properties, found ? `Next: ${found[0]}` : "All exercises");
 };
 
-// Mark what is solved: headings by their ids, stubs by their titles.
+// Offer to check each stub, and mark what is solved: headings by their ids, stubs by their titles.
 export const mark = () => {
-  for (const name of done()) {
+  for (const acts of document.querySelectorAll(".live-acts:not(:has(.live-check))")) {
+    let code = acts.closest(".live-result");
+    while (code && !code.matches(".live-editable")) code = code.previousElementSibling;
+    const name = stub(code?.querySelector("code").textContent ?? "");
+    const properties = { type: "button", className: "live-edit live-check", ariaLabel: `Check ${name}` };
+    if (name) acts.append(element("button", properties, "Check"));
+  }
+  document.querySelectorAll(".live-solved").forEach((part) => part.classList.remove("live-solved"));
+  document.querySelectorAll(".live-solved-there").forEach((part) => part.remove());
+  for (const [name, place] of Object.entries(done())) {
     if (!/^\w+$/.test(name)) continue;
     const titles = [...document.querySelectorAll(".filename")].filter(({ textContent }) =>
       textContent.startsWith(`${name}:`)
     );
-    for (const part of [document.querySelector(`h2#${name}`), ...titles]) part?.classList.add("live-solved");
+    for (const part of [document.querySelector(`h2#${name}`), ...titles]) {
+      part?.classList.add("live-solved");
+      const elsewhere = place && place.split("#")[0] !== location.pathname;
+      if (!part?.matches("h2") || !elsewhere) continue;
+      const link = element("a", { href: place }, "another page");
+      part.after(
+        element("p", { className: "live-solved-there" }, "You solved it on ", link, ", which has your answer."),
+      );
+    }
   }
 };

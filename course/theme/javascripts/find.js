@@ -1,5 +1,4 @@
 // Finds sections of the site: by words and their other forms, by whole questions, by names, and by error messages.
-import MiniSearch from "./vendor/minisearch.js";
 import { stemmer } from "./vendor/stemmer.js";
 import { told } from "./releases.js";
 
@@ -17,7 +16,7 @@ const surface = new Map(); // a term of the index, as it was first written
 // Words that people use for one another. The first of each line stands for all.
 const SAME = new Map(
   `slow slower slowly
-  fast faster quick quicker quickly
+  fast faster quick quicker quickly speed accelerate
   large larger big bigger huge
   largest biggest highest
   small smaller tiny
@@ -30,6 +29,8 @@ const SAME = new Map(
   image picture photo
   parameter weight
   model network net
+  array tensor vector
+  train learn
   number value
   save store
   run execute
@@ -54,19 +55,25 @@ const term = (word) => {
   return found;
 };
 
-// The terms of a text: each word as its stem; each name, such as jax.lax.fori_loop, in full and in its parts.
+// The terms of a word: its stem; those of a name, such as jax.lax.fori_loop, are the name in full and the stems of its parts.
+const termsOf = (word) => {
+  if (COMMON.has(word.toLowerCase())) return [];
+  const parts = word.split(/[._]+|(?<=[a-z\d])(?=[A-Z])/).filter(Boolean);
+  const names = parts.length > 1 ? [word, ...word.split(".").slice(1).filter((part) => part.includes("_"))] : [];
+  return [
+    ...names.map((name) => surfaced(name.toLowerCase())),
+    ...parts.filter((part) => !COMMON.has(part.toLowerCase())).map(term),
+  ];
+};
+
+const split = new Map(); // the terms of each word that was seen: most words are met hundreds of times
+
 const terms = (text) => {
   const found = [];
-  for (const [word] of text.matchAll(/[\p{L}_]\w*(?:\.[\p{L}_]\w*)*|\d+(?:\.\d+)+|\d{2,}/gu)) {
-    if (COMMON.has(word.toLowerCase())) continue;
-    const parts = word.split(/[._]+|(?<=[a-z\d])(?=[A-Z])/).filter(Boolean);
-    if (parts.length > 1) {
-      found.push(
-        surfaced(word.toLowerCase()),
-        ...word.split(".").slice(1).filter((part) => part.includes("_")).map((part) => surfaced(part.toLowerCase())),
-      );
-    }
-    for (const part of parts) if (!COMMON.has(part.toLowerCase())) found.push(term(part));
+  for (const word of text.match(/[\p{L}_]\w*(?:\.[\p{L}_]\w*)*|\d+(?:\.\d+)+|\d{2,}/gu) ?? []) {
+    let its = split.get(word);
+    if (!its) split.set(word, its = termsOf(word));
+    for (const term of its) found.push(term);
   }
   return found;
 };
@@ -83,7 +90,11 @@ const LAY = [
   [/\bdouble precision\b/gi, "float64"],
   [/\bhalf precision\b/gi, "bfloat16"],
   [/\b(ages|forever)\b/gi, "long slow"],
+  [/\b(video|graphics?) (memory|ram)\b/gi, "gpu memory"],
+  [/\bvram\b/gi, "gpu memory"],
   [/\bram\b/gi, "memory"],
+  [/\boom\b/gi, "out of memory"],
+  [/\blr\b/gi, "learning rate"],
   [/\bslopes?\b/gi, "derivative"],
 ];
 const plainly = (query) => LAY.reduce((text, [lay, word]) => text.replace(lay, word), query);
@@ -118,40 +129,124 @@ const kind = (location) =>
 
 const WEIGHT = { link: 0.4, answer: 1, error: 0.9, claim: 0.5, name: 0.35, practice: 0.5, section: 1 };
 
-const read = async () => {
-  const { docs } = await (await fetch(new URL("../search/search_index.json", import.meta.url))).json();
+const BOOST = { title: 2.5, asked: 3.5, text: 1, of: 1 }; // how much a term in a field of a section counts
+const BOOST_OF_MESSAGE = { ...BOOST, asked: 2.5 }; // a message has an entry, whose text it is
+const LONG = { title: 0.7, asked: 0.4, text: 0.7, of: 0.7 }; // and how much less it counts in a long one
+
+// Answers on one library: a query that names none is rather asked of JAX.
+const OF_LIBRARY = /^answers\/(nnx|nnx-training|equinox-and-optax|solvers|pallas|grain-and-checks)\//;
+const LIBRARY =
+  /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
+
+// The sections by the terms of their fields; ranked by BM25+.
+class Index {
+  #lists = new Map(); // for a term, of each field: the sections that hold it, each followed by how often
+  #lengths = []; // how many terms each section has, of each field
+  #means = [];
+
+  // Add the next section: of each field of BOOST, the terms.
+  add(fields) {
+    const id = this.#lengths.length;
+    const lengths = fields.map(() => 0);
+    this.#lengths.push(lengths);
+    fields.forEach((terms, field) => {
+      for (const term of terms) {
+        let lists = this.#lists.get(term);
+        if (!lists) this.#lists.set(term, lists = fields.map(() => []));
+        const list = lists[field];
+        if (list[list.length - 2] === id) list[list.length - 1]++;
+        else {
+          list.push(id, 1);
+          lengths[field]++;
+        }
+      }
+    });
+  }
+
+  // The sections that hold one of the terms, or a term that begins with the one that is still being typed.
+  search(asked, typing, boosts) {
+    this.#means = Object.keys(BOOST).map((_, field) =>
+      this.#lengths.reduce((sum, lengths) => sum + lengths[field], 0) / this.#lengths.length
+    );
+    const found = new Map();
+    for (const term of asked) {
+      const scores = new Map();
+      for (const [form, weight] of this.#forms(term, term === typing)) {
+        (this.#lists.get(form) ?? []).forEach((list, field) =>
+          this.#score(list, weight * Object.values(boosts)[field], field, scores)
+        );
+      }
+      for (const [id, score] of scores) {
+        const hit = found.get(id);
+        if (!hit) found.set(id, { id, score, queryTerms: [term] });
+        else {
+          hit.score += score;
+          hit.queryTerms.push(term);
+        }
+      }
+    }
+    const hits = [...found.values()];
+    for (const hit of hits) hit.score *= hit.queryTerms.length;
+    return hits.sort((a, b) => b.score - a.score);
+  }
+
+  // A term, or what it may become, each with what it counts.
+  #forms(term, typing) {
+    if (!typing) return [[term, 1]];
+    return [...this.#lists.keys()]
+      .filter((other) => other.startsWith(term))
+      .map((other) => [other, 0.375 * other.length / (other.length + 0.3 * (other.length - term.length))]);
+  }
+
+  #score(list, boost, field, scores) {
+    const [k, b, d] = [1.2, Object.values(LONG)[field], 1];
+    const count = list.length / 2;
+    const rare = Math.log(1 + (this.#lengths.length - count + 0.5) / (count + 0.5));
+    for (let at = 0; at < list.length; at += 2) {
+      const [id, often] = [list[at], list[at + 1]];
+      const long = this.#lengths[id][field] / this.#means[field];
+      const score = rare * (d + often * (k + 1) / (often + k * (1 - b + b * long)));
+      scores.set(id, (scores.get(id) ?? 0) + boost * score);
+    }
+  }
+}
+
+const json = async (file, options) => (await fetch(new URL(`../search/${file}`, import.meta.url), options)).json();
+const titled = () => json("titles.json", { cache: "force-cache" }); // search.js has asked for it just before
+const PATIENCE = 1200; // milliseconds in which the texts come on a fast line: results then need not change once more
+
+let entries; // of all sections: their titles and wordings, which are an eighth of all that there is to look up
+
+// The sections with these texts, by their places; or without, as long as the texts are on their way.
+const read = async (texts) => {
+  const docs = await (entries ??= titled());
   const titles = new Map(
-    docs.filter(({ location }) => !location.includes("#")).map((doc) => [doc.location, doc.title]),
+    docs.filter(({ location }) => !location.includes("#")).map((doc) => [doc.location, plain(doc.title)]),
   );
-  const sections = docs.map(({ location, title, text, asked = [] }, id) => {
+  for (const words of [surface, split]) words.clear(); // what is found rests on these sections alone
+  const index = new Index();
+  const seen = new Map(); // in how many sections a term is
+  const sections = [];
+  for (const { location, title, asked = [] } of docs) {
+    const text = texts?.[location] ?? "";
+    if (sections.length % 100 === 99) await new Promise((go) => setTimeout(go)); // and answer what is asked meanwhile
     const page = location.split("#")[0];
-    const prose = plain(text.replace(/<pre>.*?<\/pre>/gs, " … ")).replace(/(… )+/g, "… ");
-    return {
-      id,
+    const section = {
       location,
       page,
+      kind: kind(location),
       title: plain(title),
       text: plain(text),
-      prose,
-      of: plain(titles.get(page) ?? ""),
-      asked,
+      get prose() { // of the few that are shown
+        return plain(text.replace(/<pre>.*?<\/pre>/gs, " … ")).replace(/(… )+/g, "… ");
+      },
     };
-  });
-  const index = new MiniSearch({
-    fields: ["title", "asked", "text", "of"],
-    extractField: (section, field) => (field === "asked" ? section.asked.join(" \n") : section[field]),
-    tokenize: terms,
-    processTerm: (term) => term,
-    searchOptions: { boost: { title: 2.5, asked: 2.5, text: 1, of: 0.5 }, combineWith: "OR" },
-  });
-  index.addAll(sections);
-  const seen = new Map(); // in how many sections a term is
-  for (const section of sections) {
-    section.phrases = [section.title, ...section.asked].map((phrase) => new Set(terms(phrase)));
-    section.kind = kind(section.location);
-    const all = new Set(terms(section.text));
-    for (const phrase of section.phrases) for (const term of phrase) all.add(term);
-    for (const term of all) seen.set(term, (seen.get(term) ?? 0) + 1);
+    const phrases = [section.title, ...asked].map(terms);
+    const body = terms(section.text);
+    index.add([phrases[0], phrases.slice(1).flat(), body, terms(titles.get(page) ?? "")]);
+    section.phrases = phrases.map((phrase) => new Set(phrase));
+    for (const term of new Set([body, ...phrases].flat())) seen.set(term, (seen.get(term) ?? 0) + 1);
+    sections.push(section);
   }
   // Words as they are written, with their number; names of JAX and its neighbors count most.
   const spoken = new Map();
@@ -165,12 +260,19 @@ const read = async () => {
   }
   const rare = (term) => Math.log(1 + sections.length / ((seen.get(term) ?? 0) + 0.5));
   return {
+    partial: !texts,
     sections,
     index,
     seen,
     spoken,
     rare,
-    byEnd: new Map(sections.map((section) => [section.location.split("#")[1]?.toLowerCase(), section])),
+    // Sections by their anchors; above these, pages of the course by the last word of their address: "vmap" is a page.
+    byEnd: new Map([
+      ...sections.map((section) => [section.location.split("#")[1]?.toLowerCase(), section]),
+      ...sections
+        .filter(({ location }) => /\/$/.test(location) && !/^(answers|lookup|practice)\//.test(location))
+        .map((section) => [section.page.split("/").at(-2), section]),
+    ]),
   };
 };
 
@@ -249,9 +351,10 @@ const full = (name) =>
     .replace(/^np\./, "numpy.")
     .replace(/^(lax|nn|random|tree|tree_util|scipy)\./, "jax.$1.");
 
-// How well a query is one of the wordings of a section: from 0, no term in common, to 1, the same terms.
+// How well a query is the wording of a section that is nearest to it, and the next one: from 0, no term in common, to 1, the
+// same terms.
 const likeness = (asked, phrases, rare) => {
-  let best = 0;
+  let [best, next] = [0, 0];
   for (const phrase of phrases) {
     let [common, all] = [0, 0];
     for (const term of asked) {
@@ -259,9 +362,11 @@ const likeness = (asked, phrases, rare) => {
       if (phrase.has(term)) common += rare(term);
     }
     for (const term of phrase) if (!asked.has(term)) all += 0.5 * rare(term);
-    if (all) best = Math.max(best, common / all);
+    const its = all ? common / all : 0;
+    if (its > best) [best, next] = [its, best];
+    else if (its > next) next = its;
   }
-  return best;
+  return [best, next];
 };
 
 // The part of a query, by the rarity of its terms, that a section holds.
@@ -290,21 +395,22 @@ const rank = ({ sections, index, seen, rare }, query, message) => {
   const known = asked.filter((term) => seen.has(term));
   const typing = !message && /\w$/.test(query) ? asked.at(-1) : undefined;
   const hits = index.search(
-    asked.join(" "),
-    {
-      tokenize: (text) => text.split(" "),
-      prefix: (term) => term === typing && term.length > 2 && !seen.has(term),
-    },
+    asked,
+    typing?.length > 2 && !seen.has(typing) ? typing : undefined,
+    message ? BOOST_OF_MESSAGE : BOOST,
   );
   // What is unknown in a message is the reader's own; in a question it is what the site says nothing about.
   const words = new Set(message ? known : asked);
+  const ofJax = !LIBRARY.test(query);
   for (const hit of hits.slice(0, 150)) {
     const section = sections[hit.id];
     hit.section = section;
     hit.share = share(words, new Set(hit.queryTerms), rare);
-    hit.likeness = likeness(new Set(asked), section.phrases, rare);
+    const [best, next] = likeness(new Set(asked), section.phrases, rare);
+    hit.likeness = best;
     hit.literal = section.kind === "error" ? literal(message || query, section.text) : 0;
-    hit.score *= WEIGHT[section.kind] * (1 + hit.literal) * (0.4 + hit.share) * (1 + 3 * hit.likeness ** 2);
+    if (ofJax && OF_LIBRARY.test(section.location)) hit.score *= 0.7;
+    hit.score *= WEIGHT[section.kind] * (1 + hit.literal) * (0.4 + hit.share) * (1 + 3 * (best + 0.4 * next) ** 1.5);
   }
   return hits.slice(0, 150).sort((a, b) => b.score - a.score);
 };
@@ -364,23 +470,29 @@ const last = (byEnd, name) =>
     .sort((a, b) => a.length - b.length)
     .map((end) => byEnd.get(end))[0];
 
-let ready;
+let whole;
+const readAll = async (before) => {
+  await (entries ??= titled()); // on a slow line they are here long before the texts
+  const texts = await json("texts.json");
+  await before;
+  return read(texts);
+};
 
-export const find = async (query) => {
-  const site = await (ready ??= read());
-  const { sections, seen, byEnd } = site;
+export const find = async (query, index = whole ??= readAll()) => {
+  const site = await index;
+  const { partial, sections, seen, byEnd } = site;
   site.pages ??= new Map(
     sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]),
   );
   const message = messageOf(query.trim());
   const typed = query.trim();
   const said = message ? typed : plainly(typed);
-  const text = message ? typed : corrected(said, site);
+  const text = message || partial ? said : corrected(said, site);
   let hits = rank(site, text, message);
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) ||
     byEnd.get(`old-${end}`);
-  const name = exact ? undefined : await released(end, message || /'/.test(text));
+  const name = exact || partial ? undefined : await released(end, message || /'/.test(text));
   const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
@@ -396,9 +508,10 @@ export const find = async (query) => {
   else if (!message && !(hits[0]?.share >= 0.45)) {
     note = "Nothing here answers that as asked. The nearest sections are:";
   }
+  if (partial) note = "Found in titles and questions; the texts are still on their way.";
   if (text !== said) note = `No section has “${typed}”. These have “${text}”:`;
   hits = hits.slice(0, SHOWN);
-  return { items: grouped(hits, site.pages), suggest: completed(text, seen), note };
+  return { items: grouped(hits, site.pages), suggest: completed(text, seen), note, partial };
 };
 
 // By how many letters inserted, left out, changed or swapped with the next one two words differ.
@@ -457,10 +570,23 @@ const completed = (text, seen) => {
 };
 
 if (typeof WorkerGlobalScope !== "undefined") {
-  let latest = 0;
-  addEventListener("message", async ({ data }) => {
-    const turn = ++latest;
-    const answer = await find(data).catch(reportError); // what does not come is told as what cannot run is: search.js begins anew
-    if (answer && turn === latest) postMessage({ ...answer, query: data }); // a later query was asked meanwhile
+  const pause = new Promise((go) => setTimeout(go, PATIENCE));
+  const first = read();
+  let here = Promise.all([first, pause]).then(([site]) => site);
+  whole = readAll(first);
+  for (const lost of [here, whole]) lost.catch(() => {}); // the first query says so
+  let asked;
+  const answer = async () => {
+    const [query, site] = [asked, here];
+    const found = await find(query, site).catch(reportError); // what does not come is told as what cannot run is: search.js begins anew
+    if (found && query === asked && site === here) postMessage({ ...found, query }); // no later query, no better answer
+  };
+  addEventListener("message", ({ data }) => {
+    asked = data;
+    answer();
+  });
+  whole.catch(() => {}).then(() => {
+    here = whole;
+    if (asked) answer();
   });
 }

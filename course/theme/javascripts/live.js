@@ -21,9 +21,10 @@ const name = (added) => {
 new MutationObserver((changes) => {
   for (const { type, target, addedNodes } of changes) {
     if (type === "attributes" && target.matches("pre > code:not([tabindex])")) reach(target);
+    if (target.matches(".md-nav__link")) mark();
     for (const node of addedNodes) if (node.matches?.("nav.md-code__nav, aside.md-annotation")) name(node);
   }
-}).observe(document.body, { attributeFilter: ["tabindex"], childList: true, subtree: true });
+}).observe(document.body, { attributeFilter: ["class", "tabindex"], childList: true, subtree: true });
 
 // What only some pages need comes when it is about to be seen, or at once if the address may set a filter.
 const own = document.currentScript.src;
@@ -31,8 +32,11 @@ document.documentElement.dataset.liveExercises = new URL("exercises.js", own);
 const near = new IntersectionObserver(
   (parts) => {
     for (const { isIntersecting, target } of parts) {
-      if (isIntersecting || location.search) {
-        import(new URL(target.matches(".live-panes") ? "panes.js" : "filter.js", own));
+      if (target.matches(".live-formula")) {
+        if (isIntersecting) document.documentElement.classList.add("live-formulas"); // live.css
+      } else if (isIntersecting || location.search) {
+        const script = target.matches(".live-panes") ? "panes" : target.matches(".filename") ? "exercises" : "filter";
+        import(new URL(`${script}.js`, own)).then(({ mark }) => mark?.());
       }
     }
   },
@@ -61,10 +65,10 @@ document.addEventListener("click", ({ target }) => {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
-// A card at a name of JAX: on pointing at it, on focus, on a long press.
+// A card at a name of JAX or of another library: on pointing at it, on focus, on a long press.
 const named = ({ target }) => {
   const place = target.closest?.("article a.live-name, article :not(pre) > code:not(:has(a))");
-  return /\/docs\.jax\.dev\//.test(place?.href) || /^(jax|jnp|lax)\.\w/.test(place?.textContent) ? place : null;
+  return place?.href || /^(jax|jnp|lax|np|nnx|optax|eqx|ocp|scipy)\.\w/.test(place?.textContent) ? place : null;
 };
 let cards, press, pressed;
 const begin = (event) => {
@@ -104,7 +108,6 @@ const open = () => {
   const folded = target?.closest(".live-then")?.querySelector("details") ?? target?.closest("details");
   if (!folded || folded.open) return;
   folded.open = true;
-  target.scrollIntoView();
 };
 addEventListener("hashchange", open);
 
@@ -117,10 +120,95 @@ const stored = (name) => {
   }
 };
 
-const arrived = () => {
-  if (/\/practice\//.test(location.pathname) && stored("live-exercises")) {
-    import(new URL("exercises.js", own)).then(({ mark }) => mark());
+// --- the reader's place -----------------------------------------------------------------------------------------------
+
+// A link leads to a section; back, and a reload, to the text that was in view. The theme and browsers go there once, or to
+// a distance from the top, but what is above may get another height: what is out of sight has not been laid out.
+const KEY = "live-places"; // by the entries of the history of this tab: a part of the page, where it was, and its text
+const LASTS = 1500; // milliseconds in which a page may still move
+const entry = () => window.navigation?.currentEntry?.key ?? location.href;
+const parts = () =>
+  [...document.querySelectorAll(".md-content article > *")].filter((part) => part.getClientRects().length);
+const text = (part) => part.textContent.slice(0, 80);
+
+let places;
+try {
+  places = JSON.parse(sessionStorage.getItem(KEY)) ?? {};
+} catch {
+  places = {};
+}
+let shown; // the path of the page that is shown: between two pages the address is that of the next one
+let back; // where to go when it has come
+let moving = 0; // counts what moves it
+
+const note = () => {
+  // Below an open search on a phone, the theme holds the page at its top.
+  if (moving || shown !== location.pathname || "mdScrolllock" in document.body.dataset) return;
+  const header = document.querySelector(".md-header")?.getBoundingClientRect().bottom ?? 0;
+  const all = parts();
+  const index = all.findIndex((part) => part.getBoundingClientRect().bottom > header);
+  if (index < 0) return;
+  if (scrollY) places[entry()] = [index, Math.round(all[index].getBoundingClientRect().top), text(all[index])];
+  else delete places[entry()]; // the top stays where it is
+  try {
+    sessionStorage.setItem(KEY, JSON.stringify(places));
+  } catch {
+    // this tab still knows
   }
+};
+
+const move = ([index, top, words]) => {
+  const all = parts();
+  const same = all.map((part, at) => [Math.abs(at - index), part]).filter(([, part]) => text(part) === words);
+  const part = same.sort(([one], [other]) => one - other)[0]?.[1] ?? all[index];
+  const away = (part?.getBoundingClientRect().top ?? top) - top;
+  if (Math.abs(away) > 1) scrollBy({ top: away, behavior: "instant" });
+};
+
+// Go to a place, or else to what the address names, and stay there until the page is still or its reader moves it.
+const go = () => {
+  const place = back;
+  const turn = moving = place || location.hash ? performance.now() : 0;
+  back = undefined;
+  const stay = () => {
+    if (!turn || moving !== turn) return;
+    if (place) move(place);
+    else document.querySelector(":target")?.scrollIntoView();
+    mark();
+    if (performance.now() - turn < LASTS) requestAnimationFrame(stay);
+    else moving = 0;
+  };
+  stay();
+};
+for (const act of ["wheel", "touchstart", "keydown", "pointerdown"]) {
+  addEventListener(act, () => (moving = 0), { capture: true, passive: true });
+}
+
+let waiting;
+addEventListener("scroll", () => (waiting ??= setTimeout(() => ((waiting = undefined), note()), 50)), {
+  passive: true,
+});
+addEventListener("click", note, { capture: true });
+addEventListener("pagehide", note);
+addEventListener("popstate", () => {
+  back = places[entry()];
+  if (shown === location.pathname) go();
+});
+if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type)) back = places[entry()];
+
+// In the table of contents the theme marks the last section where a page ends. What was asked for may be above it.
+const mark = () => {
+  const end = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+  if (!end || !(document.querySelector("h2:target")?.getBoundingClientRect().top > 0)) return;
+  document.querySelectorAll(".md-nav--secondary .md-nav__link").forEach((link) =>
+    link.classList.toggle("md-nav__link--active", link.hash === location.hash)
+  );
+};
+
+// --- each page ---------------------------------------------------------------------------------------------------------
+
+const arrived = () => {
+  if (/\/practice\//.test(location.pathname)) import(new URL("exercises.js", own)).then(({ mark }) => mark());
   if (versions || stored("live-jax") || stored("live-from") || /[?&]jax=/.test(location.search)) {
     version().then(({ show }) => show());
   }
@@ -129,10 +217,15 @@ const arrived = () => {
     sizes.observe(region)
   );
   near.disconnect();
-  document.querySelectorAll(".live-panes, [data-live-filter]").forEach((part) => near.observe(part));
+  const later = (what) => document.querySelectorAll(what).forEach((part) => near.observe(part));
+  later(".live-panes, [data-live-filter], .filename");
+  addEventListener("scroll", () => later(".live-formula"), { once: true }); // their font is heavy
   if (/\/(answers\/.|lookup\/errors)/.test(location.pathname)) {
     import(new URL("copy.js", own)).then(({ addCopies }) => addCopies());
   }
   open();
+  if (shown === location.pathname) return;
+  shown = location.pathname;
+  go();
 };
 addEventListener("DOMContentLoaded", () => document$.subscribe(arrived));

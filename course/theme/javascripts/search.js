@@ -1,4 +1,4 @@
-// The theme's search is answered by find.js, which comes with the first query, as does what it looks up.
+// The theme's search is answered by find.js, which comes when the field is entered, as does what it looks up.
 window.Worker = new Proxy(Worker, {
   construct: (Real, [address, ...more]) =>
     /\/workers\/search\./.test(address) ? new Search() : new Real(address, ...more),
@@ -11,27 +11,39 @@ const beside = document.currentScript.src;
 class Search extends EventTarget {
   #worker;
   #asked;
+  #loaded = false;
 
   constructor() {
     super();
     setTimeout(() => this.#tell({ type: 1 })); // when the theme listens
+    document.addEventListener("focusin", ({ target }) => target.matches(".md-search__input") && this.#load());
   }
 
   postMessage({ id, type, data }) {
     if (type !== 2) return setTimeout(() => this.#tell({ id, type: 1 }));
-    const query = data.query ?? data;
-    this.#asked = { id, query };
-    if (!query.trim()) return this.#answer({ items: [] });
-    if (!this.#worker) {
-      this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
-      this.#worker.onmessage = ({ data }) => data.query === this.#asked.query && this.#answer(data);
-      this.#worker.onerror = () => {
-        this.#worker?.terminate();
-        this.#worker = undefined; // it did not come, nor what it looks up, and the next query asks for both again
-        this.#answer({ items: [], note: "The search could not be loaded. Type on to try again." });
-      };
-    }
-    this.#worker.postMessage(query);
+    const asked = this.#asked = { id, query: data.query ?? data };
+    // Not at once: until the theme has noted that the field is empty, it would say that nothing matches.
+    if (!asked.query.trim()) return setTimeout(() => asked === this.#asked && this.#answer({ items: [] }));
+    this.#load();
+    const meta = document.querySelector(".md-search-result__meta");
+    if (!this.#loaded && meta) meta.textContent = "Loading the search …";
+    this.#worker.postMessage(asked.query);
+  }
+
+  #load() {
+    if (this.#worker) return;
+    // What the worker looks up first comes at the same time as the worker, not after it.
+    fetch(new URL("../search/titles.json", beside)).catch(() => {});
+    this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
+    this.#worker.onmessage = ({ data }) => {
+      this.#loaded = true;
+      if (data.query === this.#asked.query) this.#answer(data);
+    };
+    this.#worker.onerror = () => {
+      this.#worker?.terminate();
+      this.#worker = undefined; // it did not come, nor what it looks up, and the next query asks for both again
+      if (this.#asked) this.#answer({ items: [], note: "The search could not be loaded. Type on to try again." });
+    };
   }
 
   #answer(data) {
@@ -61,6 +73,14 @@ const lead = ([title, section]) => {
   if (section && title.querySelector("[data-md-score='0.00']")) title.href = section.href;
 };
 document.addEventListener("DOMContentLoaded", () => {
+  // A phone's own Back closes the search, which covers the page there.
+  const toggle = document.getElementById("__search");
+  let watcher;
+  toggle?.addEventListener("change", () => {
+    watcher?.destroy();
+    watcher = toggle.checked && window.CloseWatcher ? new CloseWatcher() : undefined;
+    if (watcher) watcher.onclose = () => toggle.checked && toggle.click();
+  });
   const list = document.querySelector(".md-search-result__list");
   if (list) {
     new MutationObserver(() => [...list.children].forEach((item) => lead(item.querySelectorAll("a[href]")))).observe(

@@ -1,0 +1,30 @@
+"""Hook of MkDocs: write what the search looks up, in two files.
+
+``search/titles.json`` has the title and the wordings of each section, with which the search answers while the texts are
+on their way; ``search/texts.json`` has the texts by the places of their sections, with tags only around code.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+
+TAG = re.compile(r"<(?!/?pre\b)[^>]*>")
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the files where the theme has written an index."""
+    index = Path(config.site_dir, "search/search_index.json")
+    if index.exists():
+        write(index.parent, json.loads(index.read_text(encoding="utf-8"))["docs"])
+
+
+def write(folder: Path, entries: list[dict[str, Any]]) -> None:
+    """Write the files of these entries of an index: `location`, `title`, `text` (HTML) and, of some, `asked`."""
+    texts = {entry["location"]: " ".join(TAG.sub(" ", entry["text"]).split()) for entry in entries}
+    titles = [{name: value for name, value in entry.items() if name != "text"} for entry in entries]
+    for name, content in {"titles": titles, "texts": {place: text for place, text in texts.items() if text}}.items():
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        folder.joinpath(f"{name}.json").write_text(text, encoding="utf-8")
