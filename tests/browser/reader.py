@@ -198,10 +198,10 @@ class Visit:
 
     @property
     def size(self) -> int:
-        """The bytes received over the wire so far, without the search index and the worker that reads it."""
+        """The bytes received over the wire so far, without the search indexes and the worker that reads them."""
         asked: dict[str, list[Request]] = {}
         for request in self.requests:
-            if not request.url.endswith("search_index.json") and "/workers/search." not in request.url:
+            if not re.search(r"/search/\w+\.json$|/workers/search\.", request.url):
                 asked.setdefault(request.url, []).append(request)
         for url in asked.keys() - self._sizes.keys():
             sizes = [request.sizes() for request in asked[url]]

@@ -1,12 +1,15 @@
 """Checks of every page of the built site, in a real browser."""
 
+import html
 import re
 import runpy
+import unicodedata
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from pathlib import Path
 
 import pytest
+from fontTools.ttLib import TTFont
 
 from livepages.source import find_project
 from tests.browser import reader
@@ -74,6 +77,20 @@ def test_a_chosen_page_is_light_fits_and_is_open_to_all(url: str, look: Callable
     check(url, look, VIEWS[:2], colors=True)
 
 
+SHIFTS = """new PerformanceObserver(list => {
+  window.shifted = (window.shifted ?? 0) + list.getEntries().reduce((sum, { value }) => sum + value, 0);
+}).observe({ type: "layout-shift", buffered: true })"""
+
+
+@pytest.mark.parametrize("url", [*CHOSEN, "debug/checkify/", "lookup/claims/"])
+def test_next_to_nothing_moves_while_a_page_loads(url: str, visit: Callable[..., Visit]) -> None:
+    # As the Layout Instability API counts it: 0.1 is what Lighthouse warns of, and 0.04 takes its 100 points away.
+    page = visit(url, VIEWS[1]).page
+    page.evaluate(SHIFTS)
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert page.evaluate("window.shifted ?? 0") < 0.03
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("url", CHOSEN)
 def test_a_chosen_page_is_open_to_all_in_the_other_scheme(url: str, look: Callable[..., Visit]) -> None:
@@ -85,6 +102,35 @@ def test_a_chosen_page_is_open_to_all_in_the_other_scheme(url: str, look: Callab
 def test_every_page_is_light_fits_and_is_open_to_all(url: str, look: Callable[..., Visit]) -> None:
     # Without colors, a scheme finds what the other does; what only a wide page shows is on the chosen pages, too.
     check(url, look, VIEWS[1:2], colors=False)
+
+
+def test_formulas_have_a_font_that_comes_with_them(visit: Callable[..., Visit]) -> None:
+    seen = visit("science/equations/", VIEWS[1])
+    fonts = [request for request in seen.requests if request.resource_type == "font"]
+    assert not fonts
+    with seen.page.expect_response(re.compile(r"/fonts/formulas\.woff$")):
+        seen.page.locator("math").first.scroll_into_view_if_needed()
+    assert "formulas" in seen.page.locator("math").first.evaluate("math => getComputedStyle(math).fontFamily")
+
+
+def test_the_font_of_formulas_has_their_characters(folder: Path) -> None:
+    """Make it again otherwise: pyftsubset STIXTwoMath-Regular.ttf --text=... --layout-features= --flavor=woff --with-zopfli."""
+    known = TTFont(folder / "fonts/formulas.woff").getBestCmap().keys()
+    letters: set[str] = set()
+    for file in folder.rglob("*.html"):
+        for formula in re.findall("<math.*?</math>", file.read_text(encoding="utf-8"), re.DOTALL):
+            for kind, text in re.findall("<(m[ino])[^>]*>([^<]+)</", formula):
+                letters.update(drawn(kind, html.unescape(text).strip()))
+    assert len(letters) > 60
+    assert not [letter for letter in letters if ord(letter) not in known]
+
+
+def drawn(kind: str, text: str) -> str:
+    """Return the characters that browsers draw for a token of a formula: a letter alone is in italics."""
+    codes = (*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))
+    said = {code: unicodedata.decomposition(chr(code)).split() for code in codes}  # "<font>" and the plain letter
+    italics = {chr(int(parts[1], 16)): chr(code) for code, parts in said.items() if parts} | {"h": "\u210e"}
+    return italics.get(text, text) if kind == "mi" else text
 
 
 def test_the_themes_script_comes_last_and_has_no_tooltips_to_make_for_headings(folder: Path) -> None:

@@ -1,10 +1,13 @@
 """Readers' use of the site: dark mode, copying, the keyboard, deep links, print, and going from page to page."""
 
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from livepages.source import Block, find_project, read_page
@@ -118,6 +121,40 @@ def test_a_block_that_has_not_run_says_so_beside_its_buttons(visit: Open) -> Non
     assert acts["y"] < note["y"] + note["height"] and note["y"] < acts["y"] + acts["height"]  # in one row
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("url", "region"),
+    [
+        ("basics/dtypes/", ".highlight pre > code"),
+        ("basics/dtypes/", ".live-result pre > code"),
+        ("start/settings/", ".md-typeset__scrollwrap"),
+    ],
+)
+def test_a_phone_shows_that_a_wide_part_goes_on(
+    url: str, region: str, scheme: Literal["light", "dark"], visit: Open
+) -> None:
+    page = visit(url, View(scheme, 390)).page
+    wide = page.locator(f"article {region}")
+    part = wide.nth(wide.evaluate_all("all => all.findIndex(part => part.scrollWidth > part.clientWidth + 30)"))
+    part.scroll_into_view_if_needed()
+    edges = []
+    for x in (0, 100_000):
+        part.evaluate("(part, x) => part.scrollTo(x, 0)", x)
+        shot = Image.open(io.BytesIO(part.screenshot()))
+        edges.append([shot.getpixel((shot.width - away, shot.height - 4)) for away in (3, 25)])
+    (edge, inside), (end, end_inside) = edges
+    assert edge != inside == end_inside == end
+
+
+def test_what_runs_a_block_keeps_its_distance_from_the_text_below(visit: Open) -> None:
+    page = visit("start/rosetta/", View("light", 390)).page
+    gaps = page.locator(".live-acts").evaluate_all("""all => all.map(acts => {
+      const next = acts.closest(".live-result").nextElementSibling;
+      return next?.matches("p") ? next.getBoundingClientRect().top - acts.getBoundingClientRect().bottom : 9;
+    })""")
+    assert min(gaps) > 7
+
+
 def test_a_link_to_a_section_scrolls_to_it(visit: Open) -> None:
     page = visit(VMAP).page
     link = page.locator("article h2 .headerlink").last.get_attribute("href") or ""
@@ -161,7 +198,7 @@ def test_a_link_shows_what_it_leads_to(visit: Open) -> None:
 def test_print_from_dark_mode_is_dark_on_white(visit: Open) -> None:
     page = visit(VMAP, View("dark", 1280)).page
     page.emulate_media(media="print", color_scheme="dark")
-    for part in ("h1", "article p", "article .highlight code", "article .live-result code"):
+    for part in ("h1", "article > p", "article .highlight code", "article .live-result code"):
         shown = page.locator(part).first
         expect(shown).to_be_visible()
         red, green, blue = map(
@@ -186,9 +223,18 @@ def test_paper_has_no_buttons_small_print_tracebacks_or_solutions(url: str, visi
             part for part in seen if not opened.evaluate("(one, other) => one.contains(other)", part.element_handle())
         ]
     assert opened.locator("> :not(summary)").first.evaluate(shown)  # the reader has opened it
+    for part in (".md-path", ".live-downloads"):
+        expect(page.locator(part)).to_have_count(1)
+        expect(page.locator(part)).not_to_be_visible()
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
     page.emulate_media(media="screen")
     expect(page.locator(".live-folded")).to_have_count(0)
+
+
+def test_without_javascript_nothing_is_promised_that_needs_it(visit: Open) -> None:
+    page = visit("lookup/all-errors/", java_script_enabled=False).page
+    expect(page.get_by_text("Each entry says what the message means")).to_be_visible()
+    expect(page.get_by_text("The filter looks only")).not_to_be_visible()
 
 
 def test_home_leads_by_need_in_one_click(visit: Open) -> None:

@@ -147,6 +147,22 @@ PAGES = {
             return NotImplemented
         ```
         """,
+    "basics/checked.md": """
+        # Checked
+
+        ```python
+        x = 6.0
+        print(x)
+        ```
+
+        ```python source="none"
+        assert x == 6.0
+        ```
+
+        ```python
+        print("then", x + 1)
+        ```
+        """,
     "practice/speed.md": """
         # Practice
 
@@ -200,7 +216,7 @@ TAX = """def tax(income):
 CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
-nav: [index.md, {{Basics: [basics/light.md, basics/eight.md, basics/own.md]}}, {{Practice: [practice/speed.md]}}]
+nav: [index.md, {{Basics: [basics/light.md, basics/eight.md, basics/own.md, basics/checked.md]}}, {{Practice: [practice/speed.md]}}]
 theme: {{custom_dir: {ROOT}/course/theme}}
 hooks: []
 not_in_nav: ""
@@ -265,6 +281,10 @@ class Served:
         """The process of its Jupyter server."""
         [found] = [process for process in children(self._process.pid) if b"integrations.jupyter" in command_of(process)]
         return found
+
+    @property
+    def process(self) -> int:
+        return self._process.pid
 
     def end(self) -> None:
         os.killpg(self._process.pid, signal.SIGINT)
@@ -404,6 +424,16 @@ def test_errors_and_warnings_name_the_line_that_is_seen(open_: Callable[..., Vis
     expect(yours(page, 1)).to_contain_text("Equal to the published output.")  # which names a line of the script
 
 
+def test_what_a_page_checks_unseen_does_not_stop_who_has_changed_its_code(open_: Callable[..., Visit]) -> None:
+    page = open_("basics/checked/").page
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("6.0")
+    typed(page, 1, "x = 9.0\nprint(x)")
+    expect(yours(page, 1)).to_contain_text("9.0")
+    run(page, 2)
+    expect(yours(page, 2)).to_contain_text("then 10.0")
+
+
 @pytest.mark.parametrize("view", [WIDE, PHONE], ids=str)
 def test_what_runs_and_edits_a_block_is_seen_before_it_is_pointed_at(open_: Callable[..., Visit], view: View) -> None:
     page = open_(view=view).page
@@ -413,6 +443,47 @@ def test_what_runs_and_edits_a_block_is_seen_before_it_is_pointed_at(open_: Call
     button.click()
     expect(code(page, 2)).to_be_focused()
     expect(page.get_by_role("region", name="Run it here")).not_to_contain_text("kernel")
+
+
+def test_a_kernel_starts_while_its_reader_writes_and_ends_with_the_page(
+    open_: Callable[..., Visit], served: Served
+) -> None:
+    before = {kernel for process in children(served.process) for kernel in children(process)}  # of other tests
+
+    def kernels() -> set[int]:
+        return {*children(served.jupyter)} - before
+
+    visit = open_("practice/speed/")
+    page = visit.page
+    bar = page.get_by_role("region", name="Run it here")
+    sent: list[object] = []  # to kernels
+
+    def note(frame: object) -> None:
+        sent.append(frame)
+
+    page.on("websocket", lambda socket: socket.on("framesent", note))
+
+    def edit() -> None:
+        page.get_by_role("button", name="Edit block 2").click()
+        while not sent:  # what runs beside the page
+            page.wait_for_timeout(50)
+        sent.clear()
+        expect(bar).not_to_contain_text("kernel")
+        expect(yours(page, 2)).to_have_count(0)
+
+    edit()
+    code(page, 2).fill(TAX)
+    page.get_by_role("button", name="Check tax").click()
+    expect(yours(page, 2).locator(".live-verdict")).to_contain_text("tax: right")
+    asked = [request for request in visit.requests if request.url.endswith("/api/kernels")]
+    assert len([request for request in asked if request.method == "POST"]) == 1
+    page.goto(f"{served.base}basics/light/")
+    until(lambda: not kernels())
+    sent.clear()
+    edit()
+    assert len(kernels()) == 1
+    page.get_by_role("link", name="Own", exact=True).first.click()  # in place
+    until(lambda: not kernels())
 
 
 def test_a_click_into_the_code_edits_it_there(open_: Callable[..., Visit]) -> None:
@@ -443,7 +514,7 @@ def test_a_compiled_loop_is_ended_by_a_restart(open_: Callable[..., Visit], serv
     typed(page, 1, COMPILED_LOOP)
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("500")
     bar.get_by_role("button", name="Stop").click()
-    expect(bar).to_contain_text("This does not stop")
+    expect(bar).to_contain_text("This has not stopped yet")
     expect(bar.get_by_role("button", name="Restart")).to_be_focused()
     page.keyboard.press("Enter")
     expect(yours(page, 1)).to_contain_text("Stopped: The kernel has ended.")
@@ -684,11 +755,21 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     expect(page.get_by_role("region", name="Run it here")).to_contain_text("Examining tax")
     page.get_by_role("button", name="Stop").click()
     expect(verdict).to_contain_text("Stopped.")
+    code(page, 2).fill("return 0.2 * income\n")  # one verdict on it, not one more on the stub
+    check.click()
+    expect(yours(page, 2).locator(".live-error")).to_contain_text("outside function")
+    expect(verdict).to_have_text("tax: not examined, because its code raises an error")
     code(page, 2).fill(TAX)
     check.click()
     expect(verdict).to_contain_text("tax: right")
     expect(verdict.get_by_role("link", name="Next: gcd")).to_be_visible()
-    expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
+    heading = page.get_by_role("heading", name="Tax")
+    expect(heading).to_have_class("live-solved")
+    code(page, 2).fill("def tax(income):\n    return 0.0\n")
+    expect(heading).not_to_have_class("live-solved")
+    code(page, 2).fill(TAX)
+    check.click()
+    expect(heading).to_have_class("live-solved")
     solve(page, 3, "gcd", "def gcd(a, b):\n    return jnp.gcd(a, b)\n")
     expect(yours(page, 3).get_by_role("link", name="Next: Scaler")).to_be_visible()
     page.reload()
@@ -706,13 +787,35 @@ def test_an_exercise_is_solved_on_a_page_of_the_course_which_does_not_carry_the_
     open_: Callable[..., Visit],
 ) -> None:
     page = open_("basics/own/").page
-    page.get_by_role("button", name="Edit block 2").click()
+    page.get_by_role("button", name="Check tax").click()  # without Edit before
+    verdict = yours(page, 2).locator(".live-verdict")
+    expect(verdict).to_have_text("tax: not written yet")
     code(page, 2).fill(TAX)
     page.get_by_role("button", name="Check tax").click()
-    verdict = yours(page, 2).locator(".live-verdict")
     expect(verdict).to_contain_text("tax: right")
     expect(verdict.get_by_role("link", name="All exercises")).to_be_visible()
     expect(page.locator(".filename.live-solved")).to_have_text("tax: warm-up")
+    page.goto(page.url.replace("basics/own", "practice/speed"))  # where there is a stub still
+    expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
+    page.get_by_text("You solved it on").get_by_role("link").click()
+    expect(code(page, 2)).to_have_value(TAX)
+    page.get_by_role("button", name="Your edits").click()
+    expect(page.get_by_role("region", name="Your edits").locator("summary")).to_have_text("Own")
+
+
+def test_an_answer_that_ends_its_process_is_wrong(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    page.get_by_role("button", name="Check gcd").click()
+    verdict = yours(page, 3).locator(".live-verdict")
+    expect(verdict).to_have_text("gcd: not written yet")
+    loop = "jax.lax.while_loop(lambda i: i >= 0, lambda i: (i + 1) % 1000, 0)"
+    # As if the interruption came while the loop runs, which before would end Python's code.
+    soon = "import types\n\nimport examiner.limit as it\n\nit.SECONDS, it.GRACE = 0.1, 0.1\n"
+    soon += "it._thread = types.SimpleNamespace(interrupt_main=lambda: None)\n"
+    code(page, 3).fill(f"{soon}\ndef gcd(a, b):\n    return {loop}\n")
+    page.get_by_role("button", name="Check gcd").click()
+    expect(verdict).to_contain_text("Does the condition of its while_loop ever become false?")
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("The kernel has died")
 
 
 def test_an_exercise_runs_with_imports_and_what_its_code_reads(open_: Callable[..., Visit]) -> None:
@@ -759,6 +862,26 @@ def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
     expect(yours(page, 1)).to_contain_text("Stopped: The connection")
     typed(page, 1, "print('anew')")
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
+    os.kill(served.jupyter, signal.SIGKILL)  # while nothing runs
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("connection to the Jupyter server is lost")
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_answer_is_said(open_: Callable[..., Visit], served: Served) -> None:
+    page = open_("").page
+    bar = page.get_by_role("region", name="Run it here")
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("Equal")
+    restart = page.get_by_role("button", name="Restart")
+    for starts in (False, True):
+        os.kill(served.jupyter, signal.SIGSTOP)
+        try:
+            restart.click() if starts else code(page, 1).fill("import time; time.sleep(1)")
+            page.get_by_role("button", name="Run block 1").click()
+            expect(bar).to_contain_text("does not answer")
+        finally:
+            os.kill(served.jupyter, signal.SIGCONT)
+        expect(bar).to_contain_text("Connected")
 
 
 @pytest.mark.slow
@@ -772,6 +895,11 @@ def test_a_published_page_runs_on_a_server_that_the_reader_starts(
         visit = open_(base=base)
         page = visit.page
         run(page, 2)
+        bar = page.get_by_role("region", name="Run it here")
+        for name, count in (("Disconnect", 0), ("Stop", 0), ("Hide", 1)):  # there is no server yet
+            expect(bar.get_by_role("button", name=name)).to_have_count(count)
+        bar.get_by_role("button", name="Hide").click()
+        expect(bar).to_have_count(0)
         panel = page.get_by_role("region", name="Run on your own machine")
         shown = panel.locator("code")
         expect(shown).to_contain_text("PYTHONHASHSEED=0 uv run")
@@ -802,7 +930,7 @@ def test_a_published_page_runs_on_a_server_that_the_reader_starts(
                 until(lambda port=port: listens(port))  # type: ignore[misc]
                 panel.get_by_role("button", name="Connect").click()
                 if not right:
-                    expect(panel.get_by_role("status")).to_contain_text("let this site in")
+                    expect(panel.get_by_role("status")).to_contain_text("refuses this page: another command started it")
                     continue
                 expect(yours(page, 2)).to_contain_text("Equal to the published output.")
                 page.reload()

@@ -10,12 +10,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 import livepages
+from course import search_files
 from tests.browser import reader
 
 RUN = Path(livepages.__file__).with_name("assets") / "run"
 THEME = reader.ROOT / "course" / "theme" / "javascripts"
 RELEASES = ["0.4.13", "0.5.0", "0.6.0", "0.7.0"]
-SECTIONS = [
+SECTIONS: list[dict[str, Any]] = [
     {"location": "loops/", "title": "Loops", "text": "<p>A loop that compiles once.</p>"},
     {
         "location": "loops/#scan",
@@ -49,7 +50,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     shutil.copytree(THEME, folder / "javascripts")
     shutil.copytree(RUN, folder / "run")
     (folder / "search").mkdir()
-    (folder / "search/search_index.json").write_text(json.dumps({"docs": SECTIONS}))
+    search_files.write(folder / "search", SECTIONS)
     (folder / "names.json").write_text(json.dumps({"releases": RELEASES, "names": NAMES}))
     (folder / "index.html").write_text(
         "<!doctype html><meta charset=utf-8><title>Test</title><h1>Title</h1><main></main>"
@@ -82,6 +83,7 @@ def find(page: Page) -> Callable[[str], Any]:
     ("query", "first"),
     [
         ("using scan", "loops/#scan"),  # the title, not the list of links
+        ("Loops", "loops/"),  # the name of a page
         ("carrying states", "loops/#scan"),  # other forms of the words
         ("why does training become slower", "answers/slow/#slow-loop"),  # as it was asked
         ("it needs ages", "answers/slow/#slow-loop"),  # lay words
