@@ -1,0 +1,107 @@
+"""The answers on blocks, scratch memory and names of Pallas, interpreted and lowered for a TPU, against NumPy."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from jax.experimental import pallas as pl
+
+from tests.site.recommended.attack import attack, program
+from tests.site.recommended.test_gpu_kernels import drawn
+from tests.site.strategies import assert_same
+
+PAGE = "answers/pallas.md"
+seeds = st.integers(0, 2**31 - 1)
+
+
+@cache
+def answer(anchor: str, name: str, **options: Any) -> Callable[..., Any]:
+    """A function of an answer, compiled."""
+    return jax.jit(partial(program(f"{PAGE}#{anchor}", name)[name], **options))
+
+
+@attack(f"{PAGE}#index-map", step=st.sampled_from([1, 3]), start=st.integers(0, 3), seed=seeds)
+def test_an_index_map_counts_in_blocks(step: int, start: int, seed: int) -> None:
+    x = drawn(seed, 8).astype(np.float32)
+    take = answer("index-map", "take", block=(2,), index_map=lambda i: ((step * i + start) % 4,))
+    assert_same(take(x), np.concatenate([x[2 * b : 2 * b + 2] for b in (step * np.arange(4) + start) % 4]))
+    take = answer("index-map", "take", block=(pl.Element(2),), index_map=lambda i: (i + start,))
+    assert_same(take(x), np.concatenate([x[i + start :][:2] for i in range(4)]))
+
+
+@attack(f"{PAGE}#captures", seed=seeds, dtype=st.sampled_from(["float32", "int32"]))
+def test_an_argument_is_what_an_array_from_outside_should_be(seed: int, dtype: str) -> None:
+    x, factors = (drawn(seed + i, 5).astype(dtype) for i in range(2))
+    assert_same(answer("captures", "scale")(x, factors), x.astype(np.float64) * factors)
+
+
+@pytest.mark.parametrize("outside", [np.ones(3, np.float32), jnp.ones(()), [1.0, 2.0, 3.0]])
+def test_arrays_from_outside_are_refused(outside: Any) -> None:
+    def kernel(x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...] * jnp.asarray(outside)
+
+    with pytest.raises(ValueError, match="captures constants"):
+        pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((3,), "float32"), interpret=True)(jnp.ones(3))
+
+
+@attack(f"{PAGE}#partial-block", rows=st.sampled_from([1, 8, 11, 20]), seed=seeds, whole=st.booleans())
+def test_a_partial_block_adds_only_what_there_is(rows: int, seed: int, whole: bool) -> None:
+    x = drawn(seed, rows, 3).astype(np.int32 if whole else np.float32)
+    assert_same(answer("partial-block", "total")(x), x.astype(np.float64).sum(0, keepdims=True), atol=1e-3)
+
+
+@attack(
+    f"{PAGE}#accumulate", blocks=st.sampled_from([1, 3]), seed=seeds, dtype=st.sampled_from(["float32", "bfloat16"])
+)
+def test_scratch_memory_adds_up_in_float32(blocks: int, seed: int, dtype: str) -> None:
+    x = jnp.asarray(drawn(seed, 8 * blocks, 3), dtype)
+    exact = np.asarray(x, np.float64)
+    near = 1e-5 if dtype == "float32" else 5e-3
+    found = np.asarray(answer("accumulate", "total")(x), np.float64)
+    assert (abs(found - exact.sum(0)) <= near * abs(exact).sum(0) + 1e-6).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_tpu_takes_the_kernel_that_adds_up(dtype: str) -> None:
+    x = jax.ShapeDtypeStruct((64, 256), dtype)
+    text = answer("accumulate", "total", interpret=False).trace(x).lower(lowering_platforms=("tpu",)).as_text()  # type: ignore[attr-defined]
+    assert "tpu_custom_call" in text
+
+
+@attack(
+    f"{PAGE}#tpu-blocks",
+    shape=st.sampled_from([(36, 64), (64, 256)]),
+    block=st.tuples(st.sampled_from([4, 8, 12, 16, 36, 64]), st.sampled_from([32, 64, 128, 256])),
+    dtype=st.sampled_from(["float32", "bfloat16"]),
+)
+def test_a_tpu_takes_multiples_of_8_and_128_or_all(shape: tuple[int, int], block: tuple[int, int], dtype: str) -> None:
+    block = min(block[0], shape[0]), min(block[1], shape[1])
+    fine = all(b % tile == 0 or b == n for b, n, tile in zip(block, shape, (8, 128), strict=True))
+    found = program(f"{PAGE}#tpu-blocks", "accepts")["accepts"](shape, block, dtype)
+    assert found == fine
+
+
+@attack(f"{PAGE}#print", seed=seeds, blocks=st.sampled_from([1, 3]))
+def test_a_kernel_that_prints_computes_the_same(seed: int, blocks: int) -> None:
+    x = drawn(seed, 2 * blocks).astype(np.float32)
+    assert_same(answer("print", "double")(x), 2 * x.astype(np.float64))
+
+
+@attack(f"{PAGE}#gone", seed=seeds, blocks=st.sampled_from([1, 3]), dtype=st.sampled_from(["float32", "bfloat16"]))
+def test_refs_are_indexed_and_multiplied_as_arrays(seed: int, blocks: int, dtype: str) -> None:
+    a, b = jnp.asarray(drawn(seed, 2, 3), dtype), jnp.asarray(drawn(seed + 1, 3, 4 * blocks), dtype)
+    wide, tall = np.asarray(a, np.float64), np.asarray(b, np.float64)
+    found = answer("gone", "product")(a, b)
+    assert found.dtype == np.float32
+    assert (abs(np.asarray(found) - wide @ tall) <= 1e-5 * (abs(wide) @ abs(tall))).all()
+
+
+def test_names_that_are_gone_are_gone() -> None:
+    for name in "load", "store", "atomic_add":
+        assert not hasattr(pl, name)
+    assert hasattr(pl, "dot") == (jax.__version_info__ < (0, 11, 2))
