@@ -18,7 +18,7 @@ PAGE = "train/attention.md"
 SILENT = f"{PAGE}: "
 dot_product_attention = jax.nn.dot_product_attention
 seeds = st.integers(0, 2**31 - 1)
-window = jax.jit(partial(dot_product_attention, local_window_size=(4, 0)))
+window = jax.jit(partial(dot_product_attention, local_window_size=4, is_causal=True))
 
 
 def defined(name: str) -> Callable[..., Any]:

@@ -105,3 +105,20 @@ def test_saved_times_and_dense_output_interpolate_alike() -> None:
         diffrax.ODETerm(lambda t, y, args: -y), diffrax.Tsit5(), 0.0, 1.0, 0.3, 1.0, saveat=save, max_steps=8
     )
     np.testing.assert_allclose(solved.ys, jax.vmap(solved.evaluate)(at), rtol=1e-6)
+
+
+def test_two_solves_have_the_slope_of_a_switch() -> None:
+    """The repair of science/adjoints.md: one solve ends at a time that is a parameter, and the next begins there."""
+    diffrax = names()["diffrax"]
+
+    def part(y: Any, begin: Any, end: Any, speed: float) -> Any:
+        term = diffrax.ODETerm(lambda t, y, speed: speed * y)
+        return diffrax.diffeqsolve(term, diffrax.Tsit5(), begin, end, 0.1, y, speed).ys[0]
+
+    @jax.jit
+    @jax.value_and_grad
+    def both(k: Any) -> Any:
+        return part(part(1.0, 0.0, k, 0.0), k, 1.0, 2.0)
+
+    for k in (0.05, 0.3, 0.8):  # at rest until k, then growing at rate 2
+        np.testing.assert_allclose(both(k), np.exp(2 * (1 - k)) * np.array([1, -2]), rtol=1e-3)

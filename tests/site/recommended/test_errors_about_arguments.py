@@ -60,6 +60,14 @@ def test_a_list_that_became_an_array_has_its_sum(numbers: list[float]) -> None:
     refused(f"{ERRORS}#list-refused", {"[1.0, 2.0, 3.0]": "numbers"}, numbers=numbers)
 
 
+@attack(f"{ERRORS}#data-type", rows=st.integers(0, 5), columns=st.integers(0, 5))
+def test_a_shape_is_one_argument(rows: int, columns: int) -> None:
+    changes = {"(3, 4)": "(rows, columns)"}
+    found = fixed(f"{ERRORS}#data-type", changes, rows=rows, columns=columns)
+    assert found == [np.ones((rows, columns)).shape] * 2
+    refused(f"{ERRORS}#data-type", changes, f"Cannot interpret .{columns}. as a data type", rows=rows, columns=columns)
+
+
 @attack(f"{ERRORS}#error-interpreting-argument", scales=st.lists(SMALL, max_size=3), x=arrays(shapes(0, 1)))
 def test_a_registered_layer_has_the_scale_of_each_call(scales: list[float], x: Array) -> None:
     layer = of("error-interpreting-argument", "Layer")(1.0)

@@ -40,6 +40,16 @@ def of_product(function: Callable[..., Any]) -> Callable[..., Any]:
     return jax.grad(lambda x, value: function(x) @ value)
 
 
+def masked_softmax(x: Any, valid: Any) -> Any:
+    """Return the weights of the elements that are valid, as debug/nans.md says."""
+    return jax.nn.softmax(x, where=valid)
+
+
+def slope_of_masked_softmax(x: Any, valid: Any) -> Any:
+    """Return the gradient of the weights, the first taken 0 times, the second once and so on."""
+    return jax.grad(lambda x: (masked_softmax(x, valid) * jnp.arange(3, dtype=x.dtype)).sum())(jnp.asarray(x))
+
+
 def of_raveled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Hessian of a function of the answer's parameters, in one vector."""
     unflatten = ravel_pytree({"w": jnp.ones(2), "b": jnp.ones(())})[1]
@@ -142,6 +152,24 @@ def test_the_lengths_of_other_pages_keep_nan_too(v: Array) -> None:
     assert_same(compiled("debug/nans.md", "length")(v), sizes)
     safe_norm = compiled("basics/derivatives.md", "safe_norm")
     assert_same(np.array([safe_norm(row) for row in v]), sizes)
+
+
+@attack(
+    x=arrays((2, 3), dtypes("float")),
+    mask=st.lists(st.booleans(), min_size=6, max_size=6),
+    call=transformations(),
+)
+def test_a_softmax_with_a_mask_is_that_of_the_valid_elements(x: Array, mask: list[bool], call: Transformation) -> None:
+    """The rule of debug/nans.md, whatever stands in the hidden elements; a row without valid ones gets zeros."""
+    valid = np.array(mask).reshape(2, 3) & np.isfinite(x)
+    expected = np.zeros((2, 3))
+    for row, of_row, ok in zip(expected, x.astype(float), valid, strict=True):
+        if ok.any():
+            row[ok] = special.softmax(of_row[ok])
+    worth = np.arange(3.0)
+    slope = expected * (worth - (expected * worth).sum(-1, keepdims=True))
+    assert_same(call(masked_softmax)(x, valid), expected)
+    assert_same(call(slope_of_masked_softmax)(x, valid), slope, atol=1e-2 if x.dtype == np.float16 else 1e-4)
 
 
 @attack(v=arrays((3,), "int32"), scale=st.sampled_from([1, 9999]), kind=st.sampled_from(["i4", "u1", "?", "c8"]))

@@ -14,6 +14,7 @@ import optimistix as optx
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import program, slow_attack
+from tests.site.recommended.test_samplers import chains, r_hat
 
 ANSWERS = "answers/solvers.md"
 small = st.integers(-8, 8)
@@ -249,3 +250,68 @@ def test_draws_after_the_warm_up_have_the_mean_and_the_widths(seed: int, center:
     draws = _warmed(seed, float(center))
     np.testing.assert_allclose(draws["a"].mean(), center, atol=0.05)
     np.testing.assert_allclose([draws["a"].std(), draws["b"].std()], [0.1, 10], rtol=0.3)
+
+
+@jax.jit
+def _tempered(seed: Any, measured: Any) -> Any:
+    def log_likelihood(x: Any) -> Any:
+        return jax.scipy.stats.norm.logpdf(x**2, measured, 1.0)
+
+    smc = program(f"{ANSWERS}#several-modes", "smc", log_likelihood=log_likelihood)["smc"]
+    key, start_key = jax.random.split(jax.random.key(seed))
+
+    def step(carry: Any) -> Any:
+        state, key = carry
+        key, now = jax.random.split(key)
+        return smc.step(now, state)[0], key
+
+    start = smc.init(1.0 + 3.0 * jax.random.normal(start_key, (4000,)))
+    state, _ = jax.lax.while_loop(lambda carry: carry[0].tempering_param < 1, step, (start, key))
+    return state.particles, state.weights
+
+
+@slow_attack(f"{ANSWERS}#several-modes", seed=st.integers(0, 9999), root=st.sampled_from([2.0, 3.0, 4.0]))
+def test_weighted_particles_have_the_shares_and_the_width_of_the_posterior(seed: int, root: float) -> None:
+    x = np.linspace(-12, 12, 24001)
+    exact = np.exp(-0.5 * ((x - 1) / 3) ** 2 - 0.5 * (x**2 - root**2) ** 2)
+    exact /= exact.sum()
+    particles, weights = (np.asarray(a, float) for a in _tempered(seed, root**2))
+
+    def found(points: Any, mass: Any) -> tuple[float, float]:
+        center = (mass * points**2).sum()
+        return (mass * (points > 0)).sum(), np.sqrt((mass * (points**2 - center) ** 2).sum())
+
+    share, width = found(particles, weights)
+    exact_share, exact_width = found(x, exact)
+    assert abs(share - exact_share) < 0.09
+    assert abs(width / exact_width - 1) < 0.08
+
+
+@slow_attack(f"{ANSWERS}#chain-axis", seed=st.integers(0, 9999), apart=st.sampled_from([0.0, 0.5, 10.0]))
+def test_diagnostics_told_the_axes_are_those_of_chains(seed: int, apart: float) -> None:
+    right = defined("chain-axis", "right")
+    x = chains(seed, 0.5)[..., :1] + np.float32(apart) * np.arange(4, dtype=np.float32)[:, None, None]
+    draws = jnp.asarray(x[..., 0].T)  # (draw, chain)
+    found = _diagnosed(draws, *right.values())
+    np.testing.assert_allclose(found[0], r_hat(x)[0], rtol=2e-3)
+    np.testing.assert_allclose(found[1], blackjax.diagnostics.ess_bulk(jnp.asarray(x[..., 0])), rtol=1e-3)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _diagnosed(draws: Any, chain_axis: int, sample_axis: int) -> Any:
+    axes = {"chain_axis": chain_axis, "sample_axis": sample_axis}
+    return blackjax.diagnostics.rhat(draws, **axes), blackjax.diagnostics.ess_bulk(draws, **axes)
+
+
+@partial(jax.jit, static_argnums=2)
+def _adapted(seed: Any, scale: Any, lean: Any) -> Any:
+    options = {} if lean is None else {"adaptation_info_fn": lean}
+    warm_up = blackjax.window_adaptation(blackjax.nuts, lambda x: -0.5 * ((x / scale) ** 2).sum(), **options)
+    return warm_up.run(jax.random.key(seed), jnp.zeros(3), 100)[0]
+
+
+@slow_attack(f"{ANSWERS}#warm-up-memory", seed=st.integers(0, 9999), scale=st.sampled_from([0.1, 1.0, 10.0]))
+def test_a_warm_up_that_keeps_nothing_ends_as_the_other(seed: int, scale: float) -> None:
+    lean = defined("warm-up-memory", "lean")
+    for one, other in zip(*(jax.tree.leaves(_adapted(seed, scale, kept)) for kept in (None, lean)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3)

@@ -4,12 +4,17 @@ old_forms.py has asked these releases, and old_forms.json is what they said. Whe
 release that can be installed, its definition in NumPy is the reference.
 """
 
+import re
+
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from tests.site.recommended import old_forms
 from tests.site.recommended.attack import ATTACKED
 from tests.site.recommended.old_forms import FORMS, SAME, digest, idioms, off, recorded, run
+from tests.site.strategies import assert_same
 
 RECORD = recorded()
 BY_DEFINITION = [name for name, form in FORMS.items() if form.meant]
@@ -80,3 +85,27 @@ def test_another_result_would_be_found(name: str, right: str, wrong: str, monkey
         test_the_record_is_of_the_code_of_today(name)
     with pytest.raises(AssertionError):
         test_todays_jax_returns_what_the_old_form_did(name, old_forms.KEPT)
+
+
+def noted(name: str) -> list[str]:
+    """Return the pieces of code in the note on an old name."""
+    return re.findall("`(.+?)`", idioms()[name]["note"])
+
+
+def test_the_copies_for_a_pmap_keep_their_axis() -> None:
+    tree, code = {"w": jnp.arange(3.0), "b": jnp.int32(2)}, noted("jax.device_put_replicated")[1]
+    copies = eval(code, {"jax": jax, "jnp": jnp, "tree": tree})
+    stepped = jax.pmap(lambda tree: jax.tree.map(lambda x: x + 1, tree))(copies)
+    for name, leaf in tree.items():
+        assert_same(stepped[name], np.stack([np.asarray(leaf) + 1] * jax.local_device_count()))
+        assert stepped[name].dtype == leaf.dtype
+
+
+def test_a_spec_of_pjit_becomes_a_sharding() -> None:
+    mesh, x = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("d",)), jnp.arange(4.0)
+    spec, *_, code = noted("jax.experimental.pjit.pjit(in_axis_resources=)")
+    assert spec == "PartitionSpec"
+    by_mesh = eval(code, {"jax": jax, "mesh": mesh, "spec": jax.P("d")})
+    assert_same(jax.jit(lambda x: 2 * x, in_shardings=by_mesh, out_shardings=by_mesh)(x), 2 * np.arange(4.0))
+    with pytest.raises(RuntimeError, match="non-empty mesh"):
+        jax.jit(lambda x: 2 * x, in_shardings=jax.P("d"))(x)

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 from hypothesis import strategies as st
 from jax.scipy.ndimage import map_coordinates
-from scipy import signal, special
+from scipy import signal, special, stats
 
 from tests.site.recommended.attack import PROJECT, attack, program, slow_attack
 from tests.site.strategies import Transformation, arrays, assert_same, dtypes, keys, transformations
@@ -515,6 +516,89 @@ def test_torch_s_constants_can_be_asked_for(x: Array, z: float) -> None:
     assert_same(jnp.std(x, ddof=1), x.astype(float).std(ddof=1), rtol=1e-3, atol=1e-3)
     assert_same(jax.nn.gelu(z, approximate=False), np.float64(z * special.ndtr(z)))
     assert inspect.signature(optax.adamw).parameters["weight_decay"].default != 0.01
+
+
+@attack(
+    f"{TORCH}#initial-weights",
+    seed=st.integers(0, 10**6),
+    shape=st.sampled_from([(1, 1, (1, 1)), (4, 2, (3, 2))]),
+)
+def test_initial_weights_are_those_of_torch(seed: int, shape: tuple[int, int, tuple[int, int]]) -> None:
+    like_torch = program(f"{TORCH}#initial-weights", "like_torch")["like_torch"]
+    inputs, groups, size = shape
+    fan_in, rngs = inputs * size[0] * size[1], nnx.Rngs(seed)
+    conv = nnx.Conv(inputs * groups, 600, size, feature_group_count=groups, rngs=rngs, **like_torch(fan_in))
+    linear = nnx.Linear(fan_in, 600, rngs=rngs, **like_torch(fan_in))
+    drawn = jax.tree.leaves(nnx.state((conv, linear), nnx.Param))
+    assert len(drawn) == 4
+    for leaf in drawn:
+        assert leaf.dtype == jnp.float32
+        uniform(leaf, fan_in**-0.5)
+    key = jax.random.key(seed)
+    channels = eqx.nn.Conv2d(inputs * groups, 600, size, groups=groups, key=key)
+    for module in (channels, eqx.nn.Linear(fan_in, 600, key=key)):
+        uniform(module.weight, fan_in**-0.5)
+        uniform(module.bias, fan_in**-0.5)
+
+
+def uniform(drawn: Any, limit: float) -> None:
+    """Check that numbers come from U(-limit, limit), as `kaiming_uniform_(a=5**0.5)` draws from."""
+    numbers = np.sort(np.asarray(drawn, float).ravel())
+    assert np.abs(numbers).max() <= limit * (1 + 1e-6)
+    assert stats.kstest(numbers, stats.uniform(-limit, 2 * limit).cdf).pvalue > 1e-6
+    assert np.isclose(numbers.var(), limit**2 / 3, rtol=0.2)
+
+
+def test_embeddings_are_normal_as_those_of_torch() -> None:
+    embed = program(f"{TORCH}#initial-weights", "embed")["embed"]
+    key = jax.random.key(0)
+    large = nnx.Embed(500, 8, embedding_init=nnx.initializers.normal(1), rngs=nnx.Rngs(0))
+    assert "embedding_init=nnx.initializers.normal(1)" in (PROJECT.docs / TORCH).read_text(encoding="utf-8")
+    for drawn in (embed.embedding[...], large.embedding[...], eqx.nn.Embedding(500, 8, key=key).weight):
+        assert stats.kstest(np.asarray(drawn).ravel(), stats.norm.cdf).pvalue > 1e-4
+
+
+def test_initializers_are_torch_s_and_flax_s_own_are_not() -> None:
+    key, (fan_in, fan_out) = jax.random.key(0), (64, 500)
+    uniform(nnx.initializers.glorot_uniform()(key, (fan_in, fan_out)), np.sqrt(6 / (fan_in + fan_out)))
+    drawn = {
+        "kaiming": nnx.initializers.variance_scaling(2, "fan_in", "normal")(key, (fan_in, fan_out)),
+        "he": nnx.initializers.he_normal()(key, (fan_in, fan_out)),
+        "flax": nnx.Linear(fan_in, fan_out, rngs=nnx.Rngs(0)).kernel[...],
+    }
+    normal = {
+        name: stats.kstest(np.asarray(x).ravel(), stats.norm(0, np.sqrt(2 / fan_in)).cdf) for name, x in drawn.items()
+    }
+    assert normal["kaiming"].pvalue > 1e-3 > normal["he"].pvalue
+    assert np.isclose(drawn["flax"].var(), 3 * (1 / fan_in / 3), rtol=0.05)
+    own: Any = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
+    assert not own.bias[...].any()
+
+
+@slow_attack(
+    f"{TRAINING}#label-smoothing",
+    logits=arrays((5, 3), dtypes("float"), odd=False),
+    labels=st.lists(st.sampled_from([-100, 0, 1, 2]), min_size=5, max_size=5),
+    smoothing=st.integers(0, 8).map(lambda n: n / 8),
+    call=transformations("eager", "jit"),
+)
+def test_smoothed_labels_are_torch_s(logits: Array, labels: list[int], smoothing: float, call: Transformation) -> None:
+    cross_entropy = program(f"{TRAINING}#label-smoothing", "cross_entropy")["cross_entropy"]
+    logs = special.log_softmax(logits.astype(float), axis=1)
+    kept = [(row, label) for row, label in zip(logs, labels, strict=True) if label != -100]
+    with np.errstate(all="ignore"):
+        losses = [-(1 - smoothing) * row[label] - smoothing * row.sum() / 3 for row, label in kept]
+        expected = np.float64(sum(losses)) / len(kept) if kept else np.float64(np.nan)
+    assert_same(call(cross_entropy)(logits, np.array(labels), smoothing), expected, atol=1e-3)
+
+
+@attack(f"{TRAINING}#label-smoothing", labels=st.lists(st.integers(0, 6), min_size=1, max_size=4))
+def test_the_slope_of_smoothed_labels_is_that_of_the_formula(labels: list[int]) -> None:
+    cross_entropy = program(f"{TRAINING}#label-smoothing", "cross_entropy")["cross_entropy"]
+    logits = np.linspace(-2, 3, 7 * len(labels), dtype=np.float32).reshape(-1, 7)
+    targets = 0.9 * np.eye(7)[labels] + 0.1 / 7
+    slope = (special.softmax(logits.astype(float), axis=1) - targets) / len(labels)
+    assert_same(jax.grad(cross_entropy)(logits, np.array(labels)), slope)
 
 
 @attack(f"{TORCH}#torch-in-jax", x=arrays((2,)), call=transformations("eager", "jit"))
