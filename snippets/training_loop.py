@@ -32,18 +32,21 @@ def draw(data: Batch, number: int, size: int = 64) -> Batch:
 # --8<-- [end:data]
 
 
-# --8<-- [start:model]
+# --8<-- [start:init]
 def init(key: jax.Array) -> Params:
     w_key, v_key = jax.random.split(key)
     return {"w": jax.random.normal(w_key, (8, 64)) / 3,
             "b": jnp.zeros(64), "v": jax.random.normal(v_key, (64,)) / 8}
+# --8<-- [end:init]
 
+
+# --8<-- [start:loss]
 def summed_loss(params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
     """The sum over the real examples, and how many there are."""
     guess = jnp.tanh(batch["x"] @ params["w"] + params["b"]) @ params["v"]
     errors = batch["real"] * (guess - batch["y"]) ** 2
     return errors.sum(), batch["real"].sum()
-# --8<-- [end:model]
+# --8<-- [end:loss]
 
 
 # --8<-- [start:accumulate]
@@ -135,7 +138,8 @@ def measure(state: State, valid: Batch, every: int) -> dict[str, Any]:
 # --8<-- [start:fit]
 def fit(state: State, data: Batch, valid: Batch, steps: int = 600,
         every: int = 20, patience: int = 8) -> tuple:
-    best, lowest, waited, log = state.average, np.inf, 0, {}
+    best, lowest = jax.tree.map(jnp.copy, state.average), np.inf
+    waited, log = 0, {}
     for first in range(int(state.step), steps, every):
         last = min(first + every, steps)
         for number in range(first, last):
