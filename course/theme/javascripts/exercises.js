@@ -59,9 +59,11 @@ export const forget = () => {
   mark();
 };
 
-// A link to the next exercise of the page that is not solved, else to the page of all.
-export const next = (exercises) => {
-  const found = exercises.find(([name]) => !(name in done()));
+// A link to the first exercise of the page that is not solved after the one in a block, or else before it; to the page of
+// all if there is none.
+export const next = (exercises, block) => {
+  const after = exercises.findIndex(([, other]) => other === block) + 1;
+  const found = [...exercises.slice(after), ...exercises.slice(0, after)].find(([name]) => !(name in done()));
   const properties = found ? { href: `#${found[1]}` } : { href: new URL("practice/practice/", root) };
   return element("a", properties, found ? `Next: ${found[0]}` : "All exercises");
 };

@@ -5,7 +5,8 @@
 //     program that brings it.
 //   solved(name, block): take note that it is solved, by what is written into the block of this id.
 //   changed(name, block): take note that something else is written there.
-//   next(exercises): where to go on, as an element; of [name, id of the block] each.
+//   next(exercises, block): where to go on from the block of this id, as an element; of [name, id of the block] each, in
+//     the order of the page.
 //   count(), forget(): how many are solved, and that they no longer are.
 const none = { stub: () => undefined, changed: () => {}, count: () => 0, forget: () => {} };
 const named = document.documentElement.dataset.liveExercises;

@@ -727,7 +727,7 @@ class Block {
       if (verdict.right) solved(this.exercise, this.id);
       if (this.#kept) this.page.store(this.id, this.#kept = { ...this.#kept, verdict });
       const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
-      this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others)] : []));
+      this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others, this.id)] : []));
     });
   }
 
