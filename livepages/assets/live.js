@@ -29,7 +29,7 @@
     target.closest(".live-editable code");
   document.addEventListener("click", (event) => {
     if (event.target.matches(".live-take")) return load("copy.js").then(({ copy }) => copy(event.target));
-    const asked = event.target.closest(".live-run, .live-edit, .live-here") ?? into(event);
+    const asked = event.target.closest(".live-run, .live-edit, .live-here, .live-mine") ?? into(event);
     if (!asked) return;
     document.querySelectorAll(".live-unloaded").forEach((note) => note.remove());
     load("page.js").then(({ clicked }) => clicked(asked, event)).catch(() => unloaded(asked));
@@ -47,21 +47,30 @@
     place.after(note);
   };
 
-  // What the browser keeps under a name; nothing where it may not keep anything.
-  const stored = (name) => {
+  // The names under which the browser keeps what its reader has written; none where it may not keep anything.
+  const stored = () => {
     try {
-      return localStorage.getItem(name);
+      return Object.keys(localStorage).filter((name) => name.startsWith("live-edits:"));
     } catch {
-      return null;
+      return [];
     }
+  };
+
+  // Beside "run it here": what is kept of any page.
+  const offerStored = () => {
+    const here = document.querySelector(".live-here:not(:has(~ .live-mine))");
+    if (!here || !stored().length) return;
+    const properties = { type: "button", className: "live-offer live-mine", textContent: "your edits" };
+    here.after(" ", Object.assign(document.createElement("button"), properties));
   };
 
   const arrived = () => {
     offer();
-    if (stored(`live-edits:${location.pathname}`)) load("page.js").then(({ restore }) => restore());
+    offerStored();
+    if (stored().includes(`live-edits:${location.pathname}`)) load("page.js").then(({ restore }) => restore());
     if (document.querySelector(".live-vary")) import(new URL("vary.js", own)).then(({ vary }) => vary());
     for (const place of document.querySelectorAll("[data-live-edits]")) {
-      load("stored.js").then(({ list }) => list(place));
+      load("stored.js").then(({ show }) => show(place));
     }
   };
 

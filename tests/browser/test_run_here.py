@@ -147,6 +147,11 @@ PAGES = {
             return NotImplemented
         ```
         """,
+    "kept.md": """
+        # Kept
+
+        <div data-live-edits></div>
+        """,
     "basics/checked.md": """
         # Checked
 
@@ -216,7 +221,7 @@ TAX = """def tax(income):
 CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
-nav: [index.md, {{Basics: [basics/light.md, basics/eight.md, basics/own.md, basics/checked.md]}}, {{Practice: [practice/speed.md]}}]
+nav: [index.md, kept.md, {{Basics: [basics/light.md, basics/eight.md, basics/own.md, basics/checked.md]}}, {{Practice: [practice/speed.md]}}]
 theme: {{custom_dir: {ROOT}/course/theme}}
 hooks: []
 not_in_nav: ""
@@ -550,7 +555,7 @@ def test_edits_and_verdicts_come_back(open_: Callable[..., Visit], served: Serve
     page.get_by_role("button", name="Put back the original of block 2").click()
     page.get_by_role("button", name="Undo").click()
     expect(code(page, 2)).to_have_value(re.compile("1.0"))
-    page.get_by_role("button", name="Your edits").click()
+    page.get_by_role("button", name="Your edits", exact=True).click()
     panel = page.get_by_role("region", name="Your edits")
     expect(panel.get_by_role("link", name="Practice")).to_be_visible()
     page.once("dialog", lambda dialog: dialog.dismiss())
@@ -564,6 +569,33 @@ def test_edits_and_verdicts_come_back(open_: Callable[..., Visit], served: Serve
     page.reload()
     page.get_by_role("button", name="Edit block 2").wait_for()
     expect(code(page, 2)).to_have_count(0)
+
+
+def test_what_is_kept_is_reached_from_every_page_and_cleared_by_buttons(open_: Callable[..., Visit]) -> None:
+    page = open_("").page
+    mine = page.get_by_role("button", name="your edits", exact=True)
+    expect(page.get_by_role("button", name="run it here")).to_be_visible()
+    expect(mine).to_have_count(0)  # nothing is kept
+    page.evaluate(
+        """localStorage.setItem("live-edits:/basics/light/", JSON.stringify(
+          { title: "Light", blocks: { "block-1": { code: "x = 1", original: "0", section: "First" } } }))"""
+    )
+    page.reload()
+    mine.click()
+    panel = page.get_by_role("region", name="Your edits")
+    expect(panel.get_by_role("link", name="Light", exact=True)).to_be_visible()
+    expect(page.locator(".live-editor")).to_have_count(0)
+    page.get_by_role("link", name="Kept", exact=True).first.click()  # in place
+    kept = page.locator("[data-live-edits]")
+    for name in ("Clear your edits of Light", "Clear all"):
+        button = kept.get_by_role("button", name=name)
+        expect(button).to_have_css("border-top-style", "solid")
+        expect(button).to_have_css("cursor", "pointer")
+    page.reload()
+    expect(kept.get_by_role("button", name="Clear all")).to_have_css("border-top-style", "solid")
+    page.once("dialog", lambda dialog: dialog.accept())
+    kept.get_by_role("button", name="Clear all").click()
+    expect(kept).to_have_text("This browser keeps no edits of yours.")
 
 
 def test_what_two_tabs_write_into_one_block_is_lost_in_neither(open_: Callable[..., Visit]) -> None:
@@ -806,7 +838,7 @@ def test_an_exercise_is_solved_on_a_page_of_the_course_which_does_not_carry_the_
     expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
     page.get_by_text("You solved it on").get_by_role("link").click()
     expect(code(page, 2)).to_have_value(TAX)
-    page.get_by_role("button", name="Your edits").click()
+    page.get_by_role("button", name="Your edits", exact=True).click()
     expect(page.get_by_role("region", name="Your edits").locator("summary")).to_have_text("Own")
 
 

@@ -12,6 +12,15 @@ export const element = (name, properties = {}, ...inside) => {
   return made;
 };
 
+// Load the styles of all that running and editing shows; resolves when they are here, or late.
+export const styled = async () => {
+  const style = element("link", { rel: "stylesheet", href: new URL("../run.css", import.meta.url) });
+  if (document.head.querySelector(`link[href="${style.href}"]`)) return;
+  const loaded = new Promise((done) => (style.onload = style.onerror = done));
+  document.head.append(style);
+  await Promise.race([loaded, new Promise((done) => setTimeout(done, 1000))]);
+};
+
 // Text as a terminal shows it: a line that is written again replaces the one before; colors are left out.
 const plain = (text) =>
   text

@@ -5,7 +5,7 @@ import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
 import { changed, examination, examiner, next, solved, stub } from "./exercises.js";
 import { Died, Kernel, Lost } from "./kernel.js";
-import { element, Output } from "./output.js";
+import { element, Output, styled } from "./output.js";
 import { Result } from "./result.js";
 import { list } from "./stored.js";
 
@@ -23,7 +23,7 @@ const text = async (address) => {
 
 let here; // the page that is shown, once something was run on it
 
-// What a click on Run or Edit does, one into the code of a block, or one on "run it here".
+// What a click on Run or Edit does, one into the code of a block, or one on "run it here" or "your edits".
 export const clicked = async (target, event) => {
   here ??= new Page();
   const page = here;
@@ -32,12 +32,13 @@ export const clicked = async (target, event) => {
     const place = target.matches("code") ? placeOf(target, event) : undefined;
     await page.ready;
     const block = page.blocks.find(({ result, shown }) => result === at || shown.contains(target));
-    if (!block && !target.matches(".live-here")) {
+    if (target.matches(".live-mine")) page.showStored();
+    else if (target.matches(".live-here")) await page.runAll(at);
+    else if (!block) {
       page.say("This page and its program are not of the same version of the site. Reload the page to run it.");
-    } else if (target.matches(".live-here")) await page.runAll(at);
-    else if (target.matches(".live-run")) await block?.open();
-    else if (target.matches(".live-check")) await block?.check();
-    else block?.focus(place);
+    } else if (target.matches(".live-run")) await block.open();
+    else if (target.matches(".live-check")) await block.check();
+    else block.focus(place);
   } catch (error) {
     here = undefined; // the next click reads the page anew
     if (!page.say(error.message)) throw error;
@@ -89,9 +90,7 @@ class Page {
   }
 
   async #read() {
-    const style = element("link", { rel: "stylesheet", href: new URL("../run.css", import.meta.url) });
-    const styled = new Promise((done) => (style.onload = style.onerror = done));
-    if (!document.head.querySelector(`link[href="${style.href}"]`)) document.head.append(style);
+    const styles = styled();
     const link = document.querySelector("[data-live-notebook]").dataset.liveNotebook;
     const book = JSON.parse(await text(link));
     this.about = book.metadata.live;
@@ -102,7 +101,7 @@ class Page {
       const result = anchor?.matches(".live-anchor") && resultOf(anchor);
       if (result) cell.block = new Block(this, cell, anchor.nextElementSibling, result);
     }
-    await Promise.race([styled, new Promise((done) => setTimeout(done, 1000))]);
+    await styles;
     this.#showBar();
     this.follow();
   }
@@ -497,7 +496,7 @@ class Page {
 
   // --- the bar at the bottom of the window ---
 
-  #showStored() {
+  showStored() {
     document.querySelector(".live-panel")?.remove();
     const place = element("div");
     const panel = element(
@@ -534,7 +533,7 @@ class Page {
         button("Restart", () => this.restart(), { className: "live-restart live-connected" }),
         record,
         button("Disconnect", () => this.disconnect(), { className: "live-connected" }),
-        button("Your edits", () => this.#showStored()),
+        button("Your edits", () => this.showStored()),
         button("Hide", () => (this.#bar.hidden = true), { className: "live-hide" }),
       ),
     );

@@ -1,8 +1,14 @@
 // A list of what this browser keeps of the reader's own code, on every page, and buttons that clear it.
 import { button } from "./access.js";
-import { element } from "./output.js";
+import { element, styled } from "./output.js";
 import { clear, pages } from "./edits.js";
 import { count, forget } from "./exercises.js";
+
+// Show the list in an element of a page.
+export const show = async (place) => {
+  await styled();
+  list(place);
+};
 
 // Fill an element with the list; `cleared` is called when something of it was cleared.
 export const list = (place, cleared = () => {}) => {
@@ -11,6 +17,7 @@ export const list = (place, cleared = () => {}) => {
     list(place, cleared);
     cleared();
   };
+  place.classList.add("live-stored");
   const found = pages();
   const solved = count();
   const rows = found.map(({ path, title, blocks }) =>
