@@ -82,6 +82,21 @@ def test_failures_are_listed_with_line_and_exit_status_1(
     assert said.endswith("4 failed\n")
 
 
+def test_a_block_counts_once_with_whichever_of_its_values_it_failed(
+    capsys: pytest.CaptureFixture[str], page: Path
+) -> None:
+    blocks = ('vary="a=1, 2, 3"\nassert a == 1', "\n1 / 0", 'vary="b=1, 2"\nb', "\nx = 1")
+    page.write_text("# T\n\n" + "".join(f"```python {block}\n```\n\n" for block in blocks) + "It is `{python} x`.\n")
+    _, said = command(capsys, "run")
+    assert "ran docs/page.md: 2 of 4 blocks failed, 2 not run; 1 of 1 value not run, " in said
+    assert "\ndocs/page.md:11: 2 blocks and 1 value not run: the block on line 7 failed\n" in said
+    _, said = command(capsys, "record", "--host", "cpu")
+    page.write_text(page.read_text().replace("a == 1", "a").replace("1 / 0", "y = 1"))
+    _, said = command(capsys, "check")
+    assert "1 page, 4 Python blocks, 0 of them not run\ncpu: 4 blocks and 1 value without an up-to-date record" in said
+    assert "has no up-to-date record on cpu (and 3 more blocks and 1 more value of the page)" in said
+
+
 def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     page.write_text('# T\n\n```python\n1 / 0\n```\n\n```python exec="off" reason="a cluster"\nx\n```\n')
     assert command(capsys, "check") == (

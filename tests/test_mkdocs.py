@@ -510,7 +510,8 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
         if "ZeroDivisionError" in half:
             break
     assert re.findall('data-live-pending="([^"]*)"', half) == ["docs/two.md:7", "docs/two.md:13", "docs/two.md:17"]
-    assert "3 still running" in served.said and "of 4 blocks failed" not in served.said
+    assert re.search("0 not run(, 1 failed, 3|, 4) still running", served.said)
+    assert "of 4 blocks failed" not in served.said
     cells = [cell["metadata"].get("live", {}) for cell in json.loads(served.get("/two/live-two.ipynb"))["cells"]]
     assert [cell.get("unknown", False) for cell in cells if "key" in cell] == [False, True, True, True]
     event.set()
@@ -519,6 +520,9 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
     assert "Not run: the block on line 13 failed" in whole
     served.says("ran docs/two.md: 2 of 4 blocks failed, 1 not run", 1)
     served.says("docs/two.md:14: block of line 13: raised KeyError", 1)
+    served.says("1 unchanged, 0 not run, 2 failed, 1 not run because of a failure\n", 1)
+    for total, parts in re.findall(r"(\d+) Python blocks: (.*)", served.said):
+        assert int(total) == sum(int(part.split()[0]) for part in parts.split(", ")), parts
     # Each build says again what still fails.
     assert served.said.count("docs/two.md:4: block of line 3: raised ZeroDivisionError") > 1
 

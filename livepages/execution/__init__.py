@@ -7,7 +7,7 @@ from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
 from livepages.execution.engine import Engine, engine_digest
 from livepages.execution.processes import FIXED, WorkerError
-from livepages.execution.results import BlockResult, Failure, Run, count, counted, faults_of, pair_results
+from livepages.execution.results import BlockResult, Failure, Run, State, count, counted, faults_of, pair_results
 from livepages.execution.runner import Runner, start_order
 from livepages.worker import ERR, OUT, Outcome, Raised
 
@@ -23,6 +23,7 @@ __all__ = [
     "Raised",
     "Run",
     "Runner",
+    "State",
     "WorkerError",
     "count",
     "counted",

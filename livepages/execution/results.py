@@ -1,7 +1,9 @@
 """The results of running a page: each block paired with its outcome, once, for everything that shows or checks it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum, auto
 from functools import cached_property
 
 from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail, truncated
@@ -71,6 +73,26 @@ class BlockResult:
         return self.block.options.source == "none" and not shown
 
 
+class State(IntEnum):
+    """What became of a block; of one that varies, the first of these that holds with one of its values."""
+
+    FAILED = auto()
+    STOPPED = auto()  # it did not run because another block failed
+    PENDING = auto()
+    RAN = auto()
+    OFF = auto()  # it does not run, or not on this host
+
+
+def _state(result: BlockResult, also_failed: Container[int] = ()) -> State:
+    if result.failure or result.block.index in also_failed:
+        return State.FAILED
+    if result.stopped_by:
+        return State.STOPPED
+    if result.block.runs and result.outcome.pending:
+        return State.PENDING
+    return State.OFF if result.outcome.skipped or not result.block.runs else State.RAN
+
+
 @dataclass(frozen=True)
 class Run:
     """The results of a page's blocks, in order, and what they rest on besides the page."""
@@ -120,9 +142,24 @@ class Run:
         """Return whether a block has not run yet: the page still runs, or was run in part."""
         return any(result.outcome.pending for result in self.results)
 
+    def states(self, also_failed: Container[int] = ()) -> Counter[State]:
+        """How many of the page's blocks are in each state: a block that varies counts once, and values do not.
+
+        Args:
+            also_failed: the indexes of blocks that are wrong for another reason than what running them gave.
+        """
+        return Counter(
+            min(_state(one, also_failed) for one in (result, *self.variants(result.block))) for result in self.on_page
+        )
+
+    @property
+    def value_states(self) -> Counter[State]:
+        """How many of the values in prose are in each state."""
+        return Counter(_state(result) for result in self.values)
+
     @property
     def stopped(self) -> list[BlockResult]:
-        """The results of the blocks that did not run because another one failed."""
+        """The results of the blocks and values that did not run because a block failed."""
         return [result for result in self.results if result.stopped_by]
 
     @property

@@ -2,16 +2,17 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from livepages.course import Course, Guide, find_guide, history, sources
-from livepages.execution import BackgroundRuns, Engine, Failure, Run, count, pair_results
+from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, count, pair_results
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages, hint
-from livepages.records import Records, Seen, check_page
+from livepages.records import Records, Seen, check_blocks, check_page
 from livepages.rendering import anchors, status
 from livepages.source import Inventory, Page, read_inventories
 
@@ -50,10 +51,11 @@ class Build:
         self.records = Records(engine.project)
         self.guide = Guide(Course(engine.project.docs), {}, self.inventory)
         self._attempts = BackgroundRuns(engine)
-        self._began: list[Page] = []
+        self._new: set[str] = set()  # the names of the pages that began or finished to run
         self.pages: dict[Path, Page] = {}
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
+        self._failed: dict[str, dict[int, Failure]] = {}  # by page, and the index of the block
         self._names = ""
         self.executed = ExecutedPages(engine, self._of_file, False)
 
@@ -96,13 +98,19 @@ class Build:
             read, programs = ([page for page in pages if page not in stale] for pages in (read, programs))
             stale = []
 
+        new: set[str] = set()
+
         def begun(pages: list[Page]) -> None:
-            self._began = pages
+            new.update(page.name for page in pages)
             started(pages)
+
+        def finished(page: Page, run: Run) -> None:
+            new.add(page.name)
+            done(page, run)
 
         # What is stale now was saved since the last build, unless there was none.
         few = 0 if timeout is None else FEW if self.pages else os.cpu_count() or 1
-        runs |= self._attempts.run(stale, begun, done, timeout, finished_late, few)
+        runs |= self._attempts.run(stale, begun, finished, timeout, finished_late, few)
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
         self.inventory, self.unread, self._names = inventory, unread, digest([inventory, sources(guide)])
         self.records = Records(self.engine.project)
@@ -110,12 +118,14 @@ class Build:
         self.pages = {page.path: page for page in read}
         self.guide = guide(course, self.pages, inventory)
         self._runs = {page.name: runs[page.path] for page in programs}
+        self._new, self._failed = new, {}
         self.executed = ExecutedPages(self.engine, self._of_file, may_run)
         self.failures = [*unread]
         if self.engine.project.fences == "all":  # otherwise it is known when a page is shown what is on it
             self.failures += [*self.guide.problems(), *self.records.problems(read)]
             for page in programs:
-                self.failures += check_page(page, self._runs[page.name], self.records)
+                self._failed[page.name] = check_blocks(page, self._runs[page.name], self.records)
+                self.failures += self._failed[page.name].values()
 
     def _prepare(self, files: Iterable[Path]) -> None:
         """Start the process that pages are forked from, if the page that was edited last has to run."""
@@ -217,15 +227,23 @@ class Build:
 
     @property
     def summary(self) -> str:
-        """Return a line that sums up the build."""
-        blocks = [block for page in self.pages.values() for block in page.blocks]
-        off = sum(not block.runs for block in blocks)
-        ran = sum(len(page.program) for page in self._began)
-        pending = sum(result.outcome.pending for run in self._runs.values() for result in run.results)
-        return (
-            f"{count(len(self.pages), 'page')}, {count(len(blocks), 'Python block')}: "
-            f"{ran} run now, {len(blocks) - ran - off} unchanged, {off} not run"
-        ) + (f", {pending} still running" if pending else "")
+        """A line that sums up the build: what became of each block, counted once."""
+        total: Counter[State] = Counter()
+        unchanged = 0
+        for page in self.pages.values():
+            run = self.run_of(page)
+            states = run.states(self._failed.get(page.name, ()))
+            total += states
+            unchanged += states[State.RAN] * (page.name not in self._new and not run.pending)
+        parts = [
+            f"{total[State.RAN] - unchanged} run now",
+            f"{unchanged} unchanged",
+            f"{total[State.OFF]} not run",
+            *(f"{number} failed" for number in [total[State.FAILED]] if number),
+            *(f"{number} not run because of a failure" for number in [total[State.STOPPED]] if number),
+            *(f"{number} still running" for number in [total[State.PENDING]] if number),
+        ]
+        return f"{count(len(self.pages), 'page')}, {count(total.total(), 'Python block')}: {', '.join(parts)}"
 
 
 @dataclass

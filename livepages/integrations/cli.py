@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -207,21 +207,22 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     failed += find_guide(project)(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
-    for first, number in _by_page(off):
-        print(f"{first.page}:{first.line}: not run: {first.options.reason}{_and_more(number)}")
+    for of_page in _by_page(off):
+        first = of_page[0]
+        print(f"{first.page}:{first.line}: not run: {first.options.reason}{_and_more(of_page)}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     records = Records(project)
     failed += records.problems(pages)
-    for first, number in _by_page(records.unrecorded(pages)):
-        more = _and_more(number)
+    for of_page in _by_page(records.unrecorded(pages)):
+        first, more = of_page[0], _and_more(of_page)
         print(f"{first.page}:{first.line}: runs only on some hosts, and none of them has recorded it{more}")
     for host, stale in records.stale(pages).items():
         where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
-        print(f"{host}: {count(len(stale), 'block')} without an up-to-date record{where}")
+        print(f"{host}: {_number(stale) or '0 blocks'} without an up-to-date record{where}")
         if host == project.reference:
-            for first_of_page, number in _by_page(stale):
-                what = f"has no up-to-date record on {host}{_and_more(number)}; run `livepages record --host {host}`"
-                failed.append(Failure(first_of_page.page, first_of_page.line, first_of_page.line, what))
+            for of_page in _by_page(stale):
+                what = f"has no up-to-date record on {host}{_and_more(of_page)}; run `livepages record --host {host}`"
+                failed.append(Failure(of_page[0].page, of_page[0].line, of_page[0].line, what))
     message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
     failed += [
         Failure(project.name(file), 1, 0, message)
@@ -231,16 +232,31 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     return _tell(failed)
 
 
-def _by_page(blocks: list[Block]) -> list[tuple[Block, int]]:
-    """The first of the blocks of each page, and how many there are of it."""
+def _by_page(blocks: list[Block]) -> list[list[Block]]:
+    """The blocks of each page."""
     found: dict[str, list[Block]] = {}
     for block in blocks:
         found.setdefault(block.page, []).append(block)
-    return [(of_page[0], len(of_page)) for of_page in found.values()]
+    return list(found.values())
 
 
-def _and_more(number: int) -> str:
-    return f" (and {count(number - 1, 'more block')} of the page)" if number > 1 else ""
+def _and_more(blocks: list[Block]) -> str:
+    return f" (and {_number(blocks, besides=blocks[0])} of the page)" if _number(blocks, besides=blocks[0]) else ""
+
+
+def _number(blocks: Iterable[Block], besides: Block | None = None) -> str:
+    """Say how many blocks and values there are; a block that varies counts once, whichever of its values are meant."""
+    parts = {(block.page, block.is_value, _index(block)) for block in blocks}
+    if besides:
+        parts.discard((besides.page, besides.is_value, _index(besides)))
+    values = sum(is_value for _, is_value, _ in parts)
+    more = "more " if besides else ""
+    found = [(len(parts) - values, f"{more}block"), (values, f"{more}value")]
+    return " and ".join(count(number, what) for number, what in found if number)
+
+
+def _index(block: Block) -> int:
+    return block.index if block.variant_of is None else block.variant_of
 
 
 def _record(options: argparse.Namespace, project: Project) -> int:
@@ -271,7 +287,8 @@ def _stopped(page: Page, run: Run) -> Iterator[str]:
     """A line for the blocks of a page that did not run because another one failed."""
     if run.stopped:
         first = run.stopped[0]
-        yield f"{page.name}:{first.block.line}: {count(len(run.stopped), 'block')} not run: {first.outcome.skipped}"
+        what = _number(result.block for result in run.stopped)
+        yield f"{page.name}:{first.block.line}: {what} not run: {first.outcome.skipped}"
 
 
 def _compare(options: argparse.Namespace, project: Project) -> int:

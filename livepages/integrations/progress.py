@@ -1,12 +1,13 @@
 """The progress of the pages: a bar on a terminal, a line for each page in a log."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from livepages.execution import Run, count
+from livepages.execution import Run, State, count
 from livepages.source import Page
 
 
@@ -25,11 +26,9 @@ class Progress:
 
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
-        failed = len(run.failures)
-        blocks = count(len(page.program), "block")
-        result = f"{failed} of {blocks} failed" if failed else blocks
-        if run.stopped:
-            result += f", {len(run.stopped)} not run"
+        blocks = run.states()
+        wrong = [_wrong(blocks, "block"), _wrong(run.value_states, "value")]
+        result = "; ".join(filter(None, wrong)) or count(blocks.total() - blocks[State.OFF], "block")
         if self._bar is None:
             self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
             return
@@ -38,3 +37,14 @@ class Progress:
         if self._bar.n == self._bar.total:
             self._bar.close()
             self._bar = None
+
+
+def _wrong(states: Counter[State], what: str) -> str:
+    """Say how many of the blocks or values of a page failed or did not run because of that; empty if none."""
+    of = f" of {count(states.total() - states[State.OFF], what)}"
+    parts = []
+    for number, how in ((states[State.FAILED], "failed"), (states[State.STOPPED], "not run")):
+        if number:
+            parts.append(f"{number}{of} {how}")
+            of = ""
+    return ", ".join(parts)

@@ -1,6 +1,6 @@
 """Records: the runs of each host as committed text; checks against them, and comparison of hosts."""
 
-from livepages.records.check import check_block, check_page, same_kind
+from livepages.records.check import check_block, check_blocks, check_page, same_kind
 from livepages.records.comparison import Comparison, PageBlock, compare
 from livepages.records.differences import differ
 from livepages.records.files import write
@@ -30,6 +30,7 @@ __all__ = [
     "Records",
     "Seen",
     "check_block",
+    "check_blocks",
     "check_page",
     "compare",
     "differ",

@@ -56,9 +56,16 @@ def check_block(
 
 def check_page(page: Page, run: Run, records: Records) -> list[Failure]:
     """Check every block of a page, as `check_block`."""
+    return list(check_blocks(page, run, records).values())
+
+
+def check_blocks(page: Page, run: Run, records: Records) -> dict[int, Failure]:
+    """Check every block of a page, as `check_block`; the failures by the index of their block, in order."""
     seen = records.seen(page)
-    checked = (check_block(result, run, seen(result.block), records.runtime) for result in run.results)
-    return [found for found in checked if isinstance(found, Failure)]
+    checked = {
+        result.block.index: check_block(result, run, seen(result.block), records.runtime) for result in run.results
+    }
+    return {index: found for index, found in checked.items() if isinstance(found, Failure)}
 
 
 def _mismatch(result: BlockResult, records: Sequence[RecordedOutcome], runtime: Runtime) -> Mismatch | None:
