@@ -631,6 +631,39 @@ def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: B
     assert done.returncode and "#two.3" in done.stderr
 
 
+def test_links_to_what_a_page_makes_when_it_runs_are_told_dead_only_when_it_has_run(book: Book) -> None:
+    event = Event(book)
+    event.set()
+    silent, last = '```python source="none"\ny = 1\n```\n', "```python\nprint('last')\n```\n"
+    made = '```python result="markdown"\nprint("## Made")\n```\n'
+    for name, block in (("two", last), ("three", made)):
+        book.write(f"docs/{name}.md", f"# Two\n\n```python\n{event.wait}\n```\n\n{silent}\n{block}")
+    anchors = ("two.md#two.2", "two.md#two.4", "three.md#made", "three.md#dead")
+    book.write("docs/index.md", "# One\n\n" + "\n".join(f"[a block]({anchor})" for anchor in anchors))
+    book.write("mkdocs.yml", CONFIG + "validation: {anchors: warn}\n")
+    for command in (("record", "--host", "cpu"), ("clean",)):
+        assert book.commands.run("livepages", *command, folder=book.root).returncode == 0
+    event.clear()
+
+    def dead(said: str) -> list[str]:
+        return re.findall("contains a link '([^']*)'", said)
+
+    served = Served(book)
+    try:
+        assert "Running" in served.wait("/two/", "live-note")
+        assert dead(served.said) == ["two.md#two.4"]  # there are three blocks
+        event.set()
+        assert "data-live-pending" not in served.wait("/three/", 'id="made"')
+        deadline = time.monotonic() + HANG
+        while "three.md#dead" not in served.said and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert {*dead(served.said)} == {"two.md#two.4", "three.md#dead"}
+    finally:
+        served.end()
+    done = mkdocs(book, "build", "--strict")
+    assert done.returncode and dead(done.stderr) == ["two.md#two.4", "three.md#dead"]
+
+
 def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next(book: Site) -> None:
     event = Event(book)
     for number in range(os.cpu_count() or 1):

@@ -13,7 +13,7 @@ from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, cou
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages, hint
 from livepages.records import Records, Seen, check_blocks, check_page
-from livepages.rendering import anchors, status
+from livepages.rendering import anchors, anchors_to_come, status
 from livepages.source import Inventory, Page, read_inventories
 
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
@@ -161,6 +161,13 @@ class Build:
     def _of_file(self, path: Path) -> tuple[Page, Run] | None:
         page = self.pages.get(path)
         return (page, self.run_of(page)) if page else None
+
+    def anchors_to_come(self, path: Path) -> set[str] | None:
+        """The anchors that a page may have when it has run; None while these can be any, or it cannot be read."""
+        page = self.pages.get(path)
+        if page is None:
+            return None if any(failure.page == self.engine.project.name(path) for failure in self.unread) else set()
+        return anchors_to_come(page, self.run_of(page))
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Note failures, each of them once."""

@@ -252,7 +252,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Add the anchors of blocks to those that MkDocs finds in the Markdown, and take out the questions."""
         self._converts(None)
         anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
-        page.present_anchor_ids = (page.present_anchor_ids or set()).union(anchors)
+        to_come = self._current().anchors_to_come(
+            self._path(page)
+        )  # of which no link must be told that they are missing
+        present = page.present_anchor_ids or set()
+        page.present_anchor_ids = None if to_come is None else present.union(anchors, to_come)
         html, questions = take_questions(html)
         self._index.read(page, questions)
         if questions:  # for the template's head: Material would run scripts in the content again

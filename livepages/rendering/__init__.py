@@ -3,6 +3,7 @@
 from livepages.rendering import status
 from livepages.rendering.blocks import (
     anchors,
+    anchors_to_come,
     figures_shown,
     missing,
     not_shown,
@@ -21,6 +22,7 @@ __all__ = [
     "NameLinks",
     "RenderError",
     "anchors",
+    "anchors_to_come",
     "at_end",
     "below_title",
     "explorable",

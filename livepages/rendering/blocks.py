@@ -66,13 +66,31 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
     found = {}
     for result in run.on_page:
         block = result.block
-        above = [section.anchor for section in page.sections if section.start < block.fence.start]
-        section = above[-1] if above else "start"
+        section = _section(page, block)
         hidden = result.hidden
         places[section] += not hidden
         found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
         found |= {variant.index: found[block.index] for variant in block.variants}
     return found
+
+
+def _section(page: Page, block: Block) -> str:
+    above = [section.anchor for section in page.sections if section.start < block.fence.start]
+    return above[-1] if above else "start"
+
+
+def anchors_to_come(page: Page, run: Run) -> set[str] | None:
+    """The anchors that blocks may have when the page has run, which depends on which of them show anything.
+
+    None if there may be any others: of output that is Markdown, and which there is none of yet. Empty after the run.
+    """
+    missing = [result for result in run.on_page if result.outcome.pending or result.failure or result.stopped_by]
+    if any(result.block.options.result == "markdown" for result in missing):
+        return None
+    if not run.pending:
+        return set()
+    blocks = Counter(_section(page, block) for block in page.blocks)
+    return {f"{section}.{place}" for section, number in blocks.items() for place in range(1, number + 1)}
 
 
 def _notes(text: Sequence[str], block: Block) -> tuple[list[str], int]:
