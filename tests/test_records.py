@@ -156,6 +156,44 @@ def test_records_of_pages_that_are_gone_are_orphans_until_the_next_recording(rec
     assert Records(site.project).orphans([other]) == []
 
 
+def test_the_records_of_a_page_that_is_renamed_are_renamed_when_it_is_recorded(
+    recorded: tuple[Site, Page, Run], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, page, _ = recorded
+    monkeypatch.chdir(site.root)
+    text = (site.root / "records/cpu/page.yml").read_text()
+    for name, what in (
+        ("gpu/page", text),
+        ("gpu", (site.root / "records/cpu.yml").read_text()),
+        ("../outside", "mine"),
+    ):
+        site.write(f"records/{name}.yml", what)
+    (site.root / "docs/part").mkdir()
+    new = page.path.rename(site.root / "docs/part/new.md")
+    names = "[page.md, ../../outside.md, nowhere.md, '[a].md']"
+    new.write_text(f"---\nredirect_from: {names}\n---\n{new.read_text()}")
+
+    def after_recording() -> list[str]:
+        command(capsys, "record", "docs/part/new.md", "--host", "cpu")
+        return sorted(
+            file.relative_to(site.root / "records").as_posix() for file in site.root.glob("records/*/**/*.yml")
+        )
+
+    told = "records/cpu/page.yml:1: is the record of a name that docs/part/new.md had; "
+    assert f"{told}`livepages record docs/part/new.md --host cpu` renames it" in command(capsys, "check")[1]
+    site.write("docs/page.md", page.source)  # there is a page of the old name again
+    assert after_recording() == ["cpu/page.yml", "cpu/part/new.yml", "gpu/page.yml"]
+    (site.root / "docs/page.md").unlink()
+    assert after_recording() == ["cpu/part/new.yml", "gpu/part/new.yml"]
+    assert (site.root / "records/gpu/part/new.yml").read_text() == text
+    assert Records(site.project).stale([site.read(new)]) == {"cpu": [], "gpu": []}
+    # Where both are there, the old one of another host may be the better one.
+    for host in ("cpu", "gpu"):
+        site.write(f"records/{host}/page.yml", text)
+    assert after_recording() == ["cpu/part/new.yml", "gpu/page.yml", "gpu/part/new.yml"]
+    assert (site.root / "outside.yml").read_text() == "mine"
+
+
 def test_a_page_recorded_alone_names_its_instruction_set_where_it_is_not_its_host_s(
     recorded: tuple[Site, Page, Run],
 ) -> None:

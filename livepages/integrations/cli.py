@@ -223,12 +223,14 @@ def _check(_: argparse.Namespace, project: Project) -> int:
             for of_page in _by_page(stale):
                 what = f"has no up-to-date record on {host}{_and_more(of_page)}; run `livepages record --host {host}`"
                 failed.append(Failure(of_page[0].page, of_page[0].line, of_page[0].line, what))
-    message = f"is the record of no page; `livepages record --host {project.reference}` deletes it"
-    failed += [
-        Failure(project.name(file), 1, 0, message)
-        for file in records.orphans(pages)
-        if file.is_relative_to(project.records / project.reference)
-    ]
+    renamed = {file: page.name for page in pages if page.program for file in records.left_behind(page)}
+    for file in records.orphans(pages):
+        if file.is_relative_to(project.records / project.reference):
+            new = renamed.get(file)
+            what = f"a name that {new} had" if new else "no page"
+            how = f"livepages record {f'{new} ' if new else ''}--host {project.reference}"
+            message = f"is the record of {what}; `{how}` {'renames' if new else 'deletes'} it"
+            failed.append(Failure(project.name(file), 1, 0, message))
     return _tell(failed)
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -214,6 +215,15 @@ class Records:
         files = sorted(self._project.records.glob("*/**/*.yml"))
         return [file for file in files if all(path in empty for path in self._pages_of(file))]
 
+    def left_behind(self, page: Page) -> list[Path]:
+        """The records, of any host, under a name that the page had (``redirect_from``) and no page has now."""
+        docs, found = self._project.docs, []
+        for old in (Path(os.path.normpath(docs / name)) for name in page.redirect_from):
+            if old.suffix in MARKDOWN and old.is_relative_to(docs):
+                name = old.relative_to(docs).with_suffix(".yml").as_posix()
+                found += [file for file in sorted(self._project.records.glob(f"*/{escape(name)}")) if file.is_file()]
+        return [file for file in found if not self._pages_of(file)]
+
     def _pages_of(self, file: Path) -> list[Path]:
         """The files of pages that a record may be of; none if all are gone."""
         _, *name = file.relative_to(self._project.records).with_suffix("").parts
@@ -284,6 +294,8 @@ def short_key(block: Block) -> str:
 def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial: bool = False) -> list[Path]:
     """Write what this host saw of the project's pages. What equals the record that is there stays as it is.
 
+    The records of a page that was renamed, those of other hosts too, get its new name.
+
     Args:
         project: the project.
         name: of this host.
@@ -310,10 +322,16 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
     if partial and before and before.release != host.release:
         raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record all pages, not only some")
-    changed = []
+    changed, replaced = [], []
     for page, run in ran:
         if not page.program:
             continue
+        for file in known.left_behind(page):
+            of = file.relative_to(project.records).parts[0]
+            if not (new := _file(project, of, page)).exists():
+                changed += _move(file, new)
+            elif of == name:
+                replaced.append(file)  # by the one that is written below
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
         # Of a block that did not run because another one failed, nothing is known.
         kept = [_entry_to_keep(old, result, project.runtime) for result in run.program if not result.stopped_by]
@@ -332,11 +350,12 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     else:
         about = replace(host, commit=host.commit or (before.commit if before else ""))
     changed += _written(project.records / f"{name}.yml", _dump(_flatten(about, "versions", "name")))
-    for file in () if partial else known.orphans(page for page, _ in ran):
+    orphans = [] if partial else known.orphans(page for page, _ in ran)
+    for file in dict.fromkeys([*replaced, *orphans]):
         if file.is_relative_to(project.records / name):
             file.unlink()
             changed.append(file)
-    return changed
+    return list(dict.fromkeys(changed))
 
 
 def _is_another_kind(before: Host, here: Host, runtime: Runtime, partial: bool) -> bool:
@@ -390,6 +409,15 @@ def _content(file: Path) -> str | None:
 
 def _file(project: Project, host: str, page: Page) -> Path:
     return project.records / host / page.path.relative_to(project.docs).with_suffix(".yml")
+
+
+def _move(file: Path, new: Path) -> list[Path]:
+    try:
+        new.parent.mkdir(parents=True, exist_ok=True)
+        file.rename(new)
+    except OSError as error:
+        raise ProjectError(f"{file}: cannot be renamed to {new}: {error.strerror}") from None
+    return [file, new]
 
 
 def _written(file: Path, text: str) -> list[Path]:
