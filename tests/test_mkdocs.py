@@ -266,6 +266,27 @@ def test_a_link_to_the_old_name_of_a_page_is_told_the_new_one_once(book: Book) -
     assert "contains a link 'gone.md', but the target is not found" in done.stderr
 
 
+def test_a_link_to_a_page_that_was_there_is_told_how_its_new_place_is_named(book: Book) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b", *arguments], cwd=book.root, check=True)
+
+    book.write("docs/plain.md", "# Plain\n")
+    git("init", "-q")
+    git("add", "docs/plain.md")
+    git("commit", "-qm", "Add a page")
+    assert book.commands.run("livepages", "record", "--host", "cpu", folder=book.root).returncode == 0
+    for name in ("two", "plain"):
+        (book.root / f"docs/{name}.md").rename(book.root / f"docs/new-{name}.md")
+    links = "[One](two.md#part), [another](plain.md), [never](gone.md), [outside](../two.md)\n"
+    book.write("docs/index.md", f"# Home\n\n{links}")
+    done = mkdocs(book, "build", "--strict")
+    assert done.returncode == 1
+    told = re.findall(
+        r"contains a link '([^']*)'.*There was such a page: .* write `redirect_from: \[(.*?)\]`", done.stderr
+    )
+    assert told == [("two.md#part", "two.md"), ("plain.md", "plain.md")]
+
+
 def test_a_figure_without_words_is_shown_with_what_it_needs(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n```\n")
     served = Served(book)

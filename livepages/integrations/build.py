@@ -169,6 +169,11 @@ class Build:
             return None if any(failure.page == self.engine.project.name(path) for failure in self.unread) else set()
         return anchors_to_come(page, self.run_of(page))
 
+    def was_page(self, name: str) -> bool:
+        """Return whether there was a page of this name, below the folder of pages: as Git or a record has it."""
+        path = self.engine.project.docs / name
+        return not os.path.lexists(path) and (path in self._changed or bool(self.records.under(path)))
+
     def fail(self, failures: Iterable[Failure]) -> None:
         """Note failures, each of them once."""
         self.failures += [failure for failure in dict.fromkeys(failures) if failure not in self.failures]

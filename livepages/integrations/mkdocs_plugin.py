@@ -197,7 +197,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
-        self._moved.begin(build.pages.values(), build.guide.course)
+        self._moved.begin(build.pages.values(), build.guide.course, build.was_page)
         log.info(build.summary)
         self._told = [failure for failure in self._told if failure in build.failures]
         self._tell(build.failures, self._unwritten)

@@ -4,7 +4,7 @@ import html
 import logging
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from urllib.parse import quote, unquote, urlsplit
 
 from livepages.course import Course
@@ -30,17 +30,20 @@ _LINK = re.compile(r"Doc file '(?P<page>.+?)' contains an? .*?link '(?P<link>[^'
 class MovedLinks(logging.Filter):
     """Names in the warning of a link to a page's old name the new one: MkDocs proposes another file of like name.
 
-    A page is told once of each old name.
+    A page is told once of each old name. Of a name that no page says it had, but that a page did have, the warning
+    says how to name it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._moved: dict[str, str] = {}
         self._told: set[tuple[str, str]] = set()
+        self._was_page: Callable[[str], bool] = lambda name: False
 
-    def begin(self, pages: Iterable[Page], course: Course) -> None:
-        """Take note of the pages of a build and of the names that they had."""
+    def begin(self, pages: Iterable[Page], course: Course, was_page: Callable[[str], bool]) -> None:
+        """Take note of the pages of a build, of the names that they had, and of what tells whether any had a name."""
         self._told.clear()
+        self._was_page = was_page
         self._moved = {
             posixpath.normpath(name): page.path.relative_to(course.docs).as_posix()
             for page in pages
@@ -49,13 +52,17 @@ class MovedLinks(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a warning is shown, with what to write in it."""
-        found = _LINK.match(record.getMessage()) if self._moved else None
+        found = _LINK.match(record.getMessage())
         if not found:
             return True
         name, link = found["page"], urlsplit(found["link"])
         old = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(link.path)))
         new = self._moved.get(old)
         if new is None:
+            if " is not found " in record.getMessage() and self._was_page(old):
+                how = f"write `redirect_from: [{old}]` into the front matter of the page that it is now"
+                record.msg = f"{record.getMessage()} There was such a page: if it was renamed, {how}."
+                record.args = ()
             return True
         told, repeated = (name, old), (name, old) in self._told
         self._told.add(told)

@@ -217,12 +217,16 @@ class Records:
 
     def left_behind(self, page: Page) -> list[Path]:
         """The records, of any host, under a name that the page had (``redirect_from``) and no page has now."""
-        docs, found = self._project.docs, []
-        for old in (Path(os.path.normpath(docs / name)) for name in page.redirect_from):
-            if old.suffix in MARKDOWN and old.is_relative_to(docs):
-                name = old.relative_to(docs).with_suffix(".yml").as_posix()
-                found += [file for file in sorted(self._project.records.glob(f"*/{escape(name)}")) if file.is_file()]
+        found = [file for name in page.redirect_from for file in self.under(self._project.docs / name)]
         return [file for file in found if not self._pages_of(file)]
+
+    def under(self, path: Path) -> list[Path]:
+        """The records, of any host, under the name of a page that need not be there."""
+        path, docs = Path(os.path.normpath(path)), self._project.docs
+        if path.suffix not in MARKDOWN or not path.is_relative_to(docs):
+            return []
+        name = path.relative_to(docs).with_suffix(".yml").as_posix()
+        return [file for file in sorted(self._project.records.glob(f"*/{escape(name)}")) if file.is_file()]
 
     def _pages_of(self, file: Path) -> list[Path]:
         """The files of pages that a record may be of; none if all are gone."""
