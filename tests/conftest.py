@@ -185,7 +185,8 @@ class Event:
     def __init__(self, site: Site) -> None:
         # Not in the project, where the page would depend on it.
         self._file = site.root.with_name(f"{site.root.name}-event")
-        self.wait = f"import os, time\nwhile not os.path.exists({str(self._file)!r}):\n    time.sleep(0.01)"
+        self.file = str(self._file)
+        self.wait = f"import os, time\nwhile not os.path.exists({self.file!r}):\n    time.sleep(0.01)"
 
     def set(self) -> None:
         """Let the pages go on."""

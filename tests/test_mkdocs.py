@@ -259,8 +259,11 @@ def test_a_link_to_the_old_name_of_a_page_is_told_the_new_one_once(book: Book) -
     book.write("docs/old/deep.md", "# Another\n")
     book.write("docs/two.md", "---\nredirect_from: [deep.md]\n---\n\n# Two\n\n## Part {#part}\n")
     book.write("docs/index.md", "# Home\n\n[One](deep.md#part), [again](deep.md), [neither](gone.md)\n")
+    book.write("docs/third.md", "---\nredirect_from: [index.md]\n---\n\n[Home](index.md#gone)\n")
+    book.write("mkdocs.yml", CONFIG + "validation: {anchors: warn}\n")
     done = mkdocs(book, "build", "--strict")
     assert done.returncode == 1
+    assert "'third.md' contains a link 'index.md#gone', but the doc 'index.md' does not contain" in done.stderr
     told = "'index.md' contains a link 'deep.md#part', but deep.md is now two.md: write 'two.md#part', in other links"
     assert told in done.stderr and done.stderr.count("is now two.md") == 1
     assert "contains a link 'gone.md', but the target is not found" in done.stderr
@@ -546,6 +549,50 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
         assert int(total) == sum(int(part.split()[0]) for part in parts.split(", ")), parts
     # Each build says again what still fails.
     assert served.said.count("docs/two.md:4: block of line 3: raised ZeroDivisionError") > 1
+
+
+SAVE = """\
+import pathlib, sys, time
+from watchdog.events import FileSystemEventHandler
+
+class Noticed(FileSystemEventHandler):
+    names = set()
+
+    def on_any_event(self, event):
+        self.names.add(pathlib.Path(event.src_path).name)
+
+def on_post_build(config):
+    event = pathlib.Path(EVENT)
+    plugin = config.plugins["livepages"]
+    server = plugin._server
+    if server is None or pathlib.Path("docs/slow.md").absolute() not in plugin._build.pending:
+        return
+    for emitter in server.observer.emitters:
+        server.observer.add_handler_for_watch(Noticed(), emitter.watch)
+    event.touch()
+    while not server._want_rebuild:
+        time.sleep(0.01)
+    pathlib.Path("docs/index.md").write_text("# Saved")
+    while "index.md" not in Noticed.names:
+        time.sleep(0.01)
+    print("saved", file=sys.stderr, flush=True)
+"""
+
+
+def test_what_fails_is_said_again_after_a_save_also_if_a_page_has_just_run(book: Book) -> None:
+    event = Event(book)
+    book.write("mkdocs.yml", CONFIG + "hooks: [save.py]\n")
+    book.write("save.py", SAVE.replace("EVENT", repr(event.file)))
+    book.write("docs/two.md", "# Two\n\n```python\n1 / 0\n```\n")
+    served = Served(book)
+    try:
+        served.wait("/two/", "ZeroDivisionError")
+        served.notices(book)
+        book.write("docs/slow.md", f"# Slow\n\n```python\n{event.wait}\n```\n")
+        served.wait("/", "Saved")
+        assert "raised ZeroDivisionError" in served.said.partition("saved\n")[2].split("Building documentation")[1]
+    finally:
+        served.end()
 
 
 def test_serving_shows_what_included_code_gave_when_it_has_run(book: Book, served: Served) -> None:

@@ -47,6 +47,8 @@ from livepages.source import NoProjectError, Page, Project, ProjectError, find_p
 if TYPE_CHECKING:  # a build does not need it
     from mkdocs.livereload import LiveReloadServer
 
+    from livepages.integrations.saves import Saves
+
 log = logging.getLogger("mkdocs.plugins.livepages")
 logging.getLogger("livepages").parent = log  # MkDocs shows and counts what the engine warns of
 BEHIND = 19  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
@@ -70,7 +72,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._said: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
         self._former: FormerSite | None = None  # what it would empty it of, until pages are written
-        self._by_itself = False  # whether the next build does not follow from a save
+        self._saves: Saves | None = None
         self._kept = BuildCache(Path())
         self._index = Index(self._kept)
         self._content: str | None = None
@@ -171,9 +173,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _begin(self, config: MkDocsConfig, files: Files | None = None, nav: Navigation | None = None) -> None:
         """Bring all pages up to date: those of the configuration, or those of the files and the navigation."""
         build = self._current()
-        if not self._by_itself:  # what still fails is reported again after each save
+        if self._saves and self._saves.taken():  # what still fails is reported again after each save
             self._told = []
-        self._by_itself = False
         progress = Progress(log.info)
 
         def started(pages: list[Page]) -> None:
@@ -364,14 +365,13 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def _again(self) -> None:
         """Let MkDocs build again, as if each folder that it watches had changed."""
-        self._by_itself = True
         if self._server is None:
             self._missed = True
             return
-        from watchdog.events import FileModifiedEvent
+        from livepages.integrations.saves import BuildAgain
 
         for emitter in list(self._server.observer.emitters):
-            emitter.queue_event(FileModifiedEvent(emitter.watch.path))
+            emitter.queue_event(BuildAgain(emitter.watch.path))
 
     def on_serve(self, server: "LiveReloadServer", *, config: MkDocsConfig, builder: Any) -> "LiveReloadServer":
         """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
@@ -382,6 +382,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         for path in (project.snippets, project.inventories):
             if path.is_dir():
                 server.watch(str(path))
+        for watched in config.watch:  # as MkDocs does, but only after this
+            server.watch(watched)
+        from livepages.integrations.saves import Saves
+
+        self._saves = Saves()
+        self._saves.follow(server.observer)
         self._current().engine.prepare()
         self._kernels = Kernels(server.url)
         if self._kernels.off:

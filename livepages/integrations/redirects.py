@@ -44,11 +44,9 @@ class MovedLinks(logging.Filter):
         """Take note of the pages of a build, of the names that they had, and of what tells whether any had a name."""
         self._told.clear()
         self._was_page = was_page
-        self._moved = {
-            posixpath.normpath(name): page.path.relative_to(course.docs).as_posix()
-            for page in pages
-            for name in page.redirect_from
-        }
+        names = {page.path.relative_to(course.docs).as_posix(): page for page in pages}
+        moved = ((posixpath.normpath(old), new) for new, page in names.items() for old in page.redirect_from)
+        self._moved = {old: new for old, new in moved if old not in names}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a warning is shown, with what to write in it."""
