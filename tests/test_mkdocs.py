@@ -551,6 +551,28 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
     assert served.said.count("docs/two.md:4: block of line 3: raised ZeroDivisionError") > 1
 
 
+def test_serving_says_below_the_title_what_of_a_page_fails_and_links_it(book: Book, served: Served) -> None:
+    book.write("docs/two.md", "# Two\n\n```python\nprint('a')\n```\n")
+    assert book.commands.run("livepages", "record", "--host", "cpu", folder=book.root).returncode == 0
+    record = book.root / "records/cpu/two.yml"
+    record.write_text(record.read_text().replace("stdout: a", "stdout: b").replace("    a\n", "    b\n"))
+    blocks = "```python\nprint('a')\n```\n\n## Part\n\n```python vary=\"a=1, 2, 3\"\nassert a == 1\n```\n"
+    book.write("docs/two.md", f"# Two\n\n{blocks}\nIt is `{{python}} nothing`.\n\n```pyhton\nx\n```\n")
+    shown = served.wait("/two/", "live-failing")
+    found = re.search(r'</h1>\s*<p class="live-failing" data-search-exclude>(.*?)</p>', shown)
+    assert found and found[1] == (
+        '2 blocks, 1 line, 1 value of this page fail: <a href="#two.1">line 3</a> (the output differs from the '
+        'record), <a href="#part.1">line 10</a>, <a href="#part.1">line 13</a>, line 15'
+    )
+    assert '<div class="live-anchor" id="part.1">' in shown
+    book.write("docs/two.md", "# Two\n\nText.\n\n```python\n1 / 0\n```\n")
+    failing = '>1 block of this page fails: <a href="#two.1">line 6</a></p>'
+    served.wait("/two/", failing)
+    assert "live-failing" not in served.get("/") + served.get("/two/index.md")
+    book.write("docs/two.md", "# Two\n\nText.\n\n```python\n1 / 1\n```\n")
+    assert "live-failing" not in served.wait("/two/", '<span class="mi">1</span>\n</code>')
+
+
 SAVE = """\
 import pathlib, sys, time
 from watchdog.events import FileSystemEventHandler

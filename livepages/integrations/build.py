@@ -13,7 +13,7 @@ from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, cou
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages, hint
 from livepages.records import Records, Seen, check_blocks, check_page
-from livepages.rendering import anchors, anchors_to_come, status
+from livepages.rendering import Failing, anchors, anchors_to_come, status
 from livepages.source import Inventory, Page, read_inventories
 
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
@@ -168,6 +168,24 @@ class Build:
         if page is None:
             return None if any(failure.page == self.engine.project.name(path) for failure in self.unread) else set()
         return anchors_to_come(page, self.run_of(page))
+
+    def failing(self, path: Path) -> list[Failing]:
+        """The places at which a page fails; none if it cannot be read, because then it shows nothing but that."""
+        page = self.pages.get(path)
+        if page is None:
+            return []
+        run, ids = self.run_of(page), anchors(page, self.run_of(page))
+        differing = self._failed.get(page.name, {})
+        places, told = [], set()
+        for result in run.results:
+            block = result.block
+            if failure := result.failure or differing.get(block.index):
+                told.add(failure)
+                anchor = ids.get(block.index if block.above is None else block.above, "")
+                why = "" if result.failure else "the output differs from the record"
+                places.append(Failing(failure.line, "value" if block.is_value else "block", anchor, why))
+        others = {failure.line for failure in self.failures if failure.page == page.name and failure not in told}
+        return places + [Failing(line, "line") for line in others]
 
     def was_page(self, name: str) -> bool:
         """Return whether there was a page of this name, below the folder of pages: as Git or a record has it."""

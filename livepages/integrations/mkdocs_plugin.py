@@ -41,7 +41,7 @@ from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.redirects import MovedLinks
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
-from livepages.rendering import failures_shown, head_links
+from livepages.rendering import failures_shown, head_links, with_failing
 from livepages.source import NoProjectError, Page, Project, ProjectError, find_project, site_project
 
 if TYPE_CHECKING:  # a build does not need it
@@ -258,6 +258,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         )  # of which no link must be told that they are missing
         present = page.present_anchor_ids or set()
         page.present_anchor_ids = None if to_come is None else present.union(anchors, to_come)
+        if self._serving:
+            html = with_failing(html, self._current().failing(self._path(page)))
         html, questions = take_questions(html)
         self._index.read(page, questions)
         if questions:  # for the template's head: Material would run scripts in the content again

@@ -13,12 +13,13 @@ from livepages.rendering.blocks import (
 )
 from livepages.rendering.downloads import at_end, head_links, restore_downloads
 from livepages.rendering.explorables import explorable
-from livepages.rendering.failures import below_title, failures_shown, with_faults
+from livepages.rendering.failures import Failing, below_title, failures_shown, with_failing, with_faults
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
 from livepages.rendering.values import value_html, values_left, with_plain_values, with_values
 
 __all__ = [
+    "Failing",
     "NameLinks",
     "RenderError",
     "anchors",
@@ -38,6 +39,7 @@ __all__ = [
     "unmarked",
     "value_html",
     "values_left",
+    "with_failing",
     "with_faults",
     "with_plain_values",
     "with_values",

@@ -2,9 +2,11 @@
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from livepages.execution import Failure, faults_of
+from livepages.execution import Failure, count, faults_of
 from livepages.source import Page
 from livepages.worker import escaped
 
@@ -22,6 +24,36 @@ def failure_shown(failure: Failure) -> str:
 def failures_shown(failures: Sequence[Failure]) -> str:
     """Return failures as HTML, for a page that cannot be shown otherwise."""
     return f'<div class="live-result">{"".join(map(failure_shown, failures))}</div>'
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A place of a page at which something fails."""
+
+    line: int
+    what: str  # is there: a block, a value, or a line
+    anchor: str = ""  # of the block
+    why: str = ""  # if the page does not show it
+
+
+def with_failing(content: str, failing: Iterable[Failing]) -> str:
+    """Return the HTML of a page with a line below its title that counts what fails, and links the blocks."""
+    places = sorted({(place.line, place.what): place for place in failing}.values(), key=lambda place: place.line)
+    if not places:
+        return content
+    numbers = Counter(place.what for place in places)
+    counts = ", ".join(count(number, what) for what, number in sorted(numbers.items()))
+    lines = ", ".join(_linked(place, content) for place in places)
+    text = f"{counts} of this page {'fails' if len(places) == 1 else 'fail'}: {lines}"
+    at = content.find("</h1>") + len("</h1>") if "</h1>" in content else 0
+    return f'{content[:at]}<p class="live-failing" data-search-exclude>{text}</p>{content[at:]}'
+
+
+def _linked(place: Failing, content: str) -> str:
+    anchor, text = html.escape(place.anchor), f"line {place.line}"
+    if anchor and f'id="{anchor}"' in content:
+        text = f'<a href="#{anchor}">{text}</a>'
+    return f"{text} ({html.escape(place.why)})" if place.why else text
 
 
 def with_faults(page: Page, lines: Sequence[str], stash: Callable[[str], str]) -> list[str]:
