@@ -7,7 +7,18 @@ from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
 from livepages.execution.engine import Engine, engine_digest
 from livepages.execution.processes import FIXED, WorkerError
-from livepages.execution.results import BlockResult, Failure, Run, State, count, counted, faults_of, pair_results
+from livepages.execution.results import (
+    BlockResult,
+    Failure,
+    Run,
+    State,
+    block_states,
+    count,
+    counted,
+    faults_of,
+    pair_results,
+    value_states,
+)
 from livepages.execution.runner import Runner, start_order
 from livepages.worker import ERR, OUT, Outcome, Raised
 
@@ -25,6 +36,7 @@ __all__ = [
     "Runner",
     "State",
     "WorkerError",
+    "block_states",
     "count",
     "counted",
     "distributions",
@@ -32,4 +44,5 @@ __all__ = [
     "faults_of",
     "pair_results",
     "start_order",
+    "value_states",
 ]

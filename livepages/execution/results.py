@@ -142,21 +142,6 @@ class Run:
         """Return whether a block has not run yet: the page still runs, or was run in part."""
         return any(result.outcome.pending for result in self.results)
 
-    def states(self, also_failed: Container[int] = ()) -> Counter[State]:
-        """How many of the page's blocks are in each state: a block that varies counts once, and values do not.
-
-        Args:
-            also_failed: the indexes of blocks that are wrong for another reason than what running them gave.
-        """
-        return Counter(
-            min(_state(one, also_failed) for one in (result, *self.variants(result.block))) for result in self.on_page
-        )
-
-    @property
-    def value_states(self) -> Counter[State]:
-        """How many of the values in prose are in each state."""
-        return Counter(_state(result) for result in self.values)
-
     @property
     def stopped(self) -> list[BlockResult]:
         """The results of the blocks and values that did not run because a block failed."""
@@ -166,6 +151,22 @@ class Run:
     def failures(self) -> list[Failure]:
         """Every block's failure, in order."""
         return [result.failure for result in self.results if result.failure]
+
+
+def block_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
+    """How many of a page's blocks are in each state: a block that varies counts once, and values do not.
+
+    Args:
+        run: the results of the page's blocks.
+        also_failed: the indexes of blocks that are wrong for another reason than what running them gave.
+    """
+    blocks = ((result, *run.variants(result.block)) for result in run.on_page)
+    return Counter(min(_state(one, also_failed) for one in results) for results in blocks)
+
+
+def value_states(run: Run) -> Counter[State]:
+    """How many of a page's values are in each state."""
+    return Counter(_state(result) for result in run.values)
 
 
 def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockResult, ...]:

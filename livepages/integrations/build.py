@@ -9,10 +9,10 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 from livepages.course import Course, Guide, find_guide, history, sources
-from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, count, pair_results
+from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, block_states, count, pair_results
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages, hint
-from livepages.records import Records, Seen, check_blocks, check_page
+from livepages.records import Records, Seen, check_blocks, check_page, records_named
 from livepages.rendering import Failing, anchors, anchors_to_come, status
 from livepages.source import Inventory, Page, read_inventories
 
@@ -190,7 +190,7 @@ class Build:
     def was_page(self, name: str) -> bool:
         """Return whether there was a page of this name, below the folder of pages: as Git or a record has it."""
         path = self.engine.project.docs / name
-        return not os.path.lexists(path) and (path in self._changed or bool(self.records.under(path)))
+        return not os.path.lexists(path) and (path in self._changed or bool(records_named(self.engine.project, path)))
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Note failures, each of them once."""
@@ -262,7 +262,7 @@ class Build:
         unchanged = 0
         for page in self.pages.values():
             run = self.run_of(page)
-            states = run.states(self._failed.get(page.name, ()))
+            states = block_states(run, self._failed.get(page.name, ()))
             total += states
             unchanged += states[State.RAN] * (page.name not in self._new and not run.pending)
         parts = [

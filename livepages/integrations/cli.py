@@ -29,7 +29,7 @@ from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.executed import hint, renewal
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
-from livepages.records import Host, Records, check_page, compare, record, write
+from livepages.records import Host, Records, check_page, compare, left_behind, record, write
 from livepages.rendering import status
 from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
 
@@ -223,7 +223,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
             for of_page in _by_page(stale):
                 what = f"has no up-to-date record on {host}{_and_more(of_page)}; run `livepages record --host {host}`"
                 failed.append(Failure(of_page[0].page, of_page[0].line, of_page[0].line, what))
-    renamed = {file: page.name for page in pages if page.program for file in records.left_behind(page)}
+    renamed = {file: page.name for page in pages if page.program for file in left_behind(project, page)}
     for file in records.orphans(pages):
         if file.is_relative_to(project.records / project.reference):
             new = renamed.get(file)

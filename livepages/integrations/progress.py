@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from livepages.execution import Run, State, count
+from livepages.execution import Run, State, block_states, count, value_states
 from livepages.source import Page
 
 
@@ -26,8 +26,8 @@ class Progress:
 
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
-        blocks = run.states()
-        wrong = [_wrong(blocks, "block"), _wrong(run.value_states, "value")]
+        blocks = block_states(run)
+        wrong = [_wrong(blocks, "block"), _wrong(value_states(run), "value")]
         result = "; ".join(filter(None, wrong)) or count(blocks.total() - blocks[State.OFF], "block")
         if self._bar is None:
             self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")

@@ -213,26 +213,7 @@ class Records:
         """
         empty = {page.path for page in pages if not page.program}
         files = sorted(self._project.records.glob("*/**/*.yml"))
-        return [file for file in files if all(path in empty for path in self._pages_of(file))]
-
-    def left_behind(self, page: Page) -> list[Path]:
-        """The records, of any host, under a name that the page had (``redirect_from``) and no page has now."""
-        found = [file for name in page.redirect_from for file in self.under(self._project.docs / name)]
-        return [file for file in found if not self._pages_of(file)]
-
-    def under(self, path: Path) -> list[Path]:
-        """The records, of any host, under the name of a page that need not be there."""
-        path, docs = Path(os.path.normpath(path)), self._project.docs
-        if path.suffix not in MARKDOWN or not path.is_relative_to(docs):
-            return []
-        name = path.relative_to(docs).with_suffix(".yml").as_posix()
-        return [file for file in sorted(self._project.records.glob(f"*/{escape(name)}")) if file.is_file()]
-
-    def _pages_of(self, file: Path) -> list[Path]:
-        """The files of pages that a record may be of; none if all are gone."""
-        _, *name = file.relative_to(self._project.records).with_suffix("").parts
-        page = str(self._project.docs.joinpath(*name))
-        return [Path(page + ending) for ending in MARKDOWN if os.path.lexists(page + ending)]
+        return [file for file in files if all(path in empty for path in _pages_of(self._project, file))]
 
     def _host(self, file: Path, unread: list[Failure]) -> Host | None:
         try:
@@ -256,6 +237,28 @@ class Records:
     def _failure(self, file: Path, host: str, error: RecordError) -> Failure:
         what = f"the record cannot be read: {error}; write it anew with `livepages record --host {host}`"
         return Failure(self._project.name(file), error.line, 0, what)
+
+
+def left_behind(project: Project, page: Page) -> list[Path]:
+    """The records, of any host, under a name that a page had (``redirect_from``) and no page has now."""
+    found = [file for name in page.redirect_from for file in records_named(project, project.docs / name)]
+    return [file for file in found if not _pages_of(project, file)]
+
+
+def records_named(project: Project, path: Path) -> list[Path]:
+    """The records, of any host, under the name of a page that need not be there."""
+    path = Path(os.path.normpath(path))
+    if path.suffix not in MARKDOWN or not path.is_relative_to(project.docs):
+        return []
+    name = path.relative_to(project.docs).with_suffix(".yml").as_posix()
+    return [file for file in sorted(project.records.glob(f"*/{escape(name)}")) if file.is_file()]
+
+
+def _pages_of(project: Project, file: Path) -> list[Path]:
+    """The files of pages that a record may be of; none if all are gone."""
+    _, *name = file.relative_to(project.records).with_suffix("").parts
+    page = str(project.docs.joinpath(*name))
+    return [Path(page + ending) for ending in MARKDOWN if os.path.lexists(page + ending)]
 
 
 def entry(result: BlockResult) -> Entry:
@@ -330,7 +333,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     for page, run in ran:
         if not page.program:
             continue
-        for file in known.left_behind(page):
+        for file in left_behind(project, page):
             of = file.relative_to(project.records).parts[0]
             if not (new := _file(project, of, page)).exists():
                 changed += _move(file, new)
