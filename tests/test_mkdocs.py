@@ -716,6 +716,9 @@ def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: B
     book.write("mkdocs.yml", config)
     book.write("docs/index.md", "# One\n\n[the second](two.md#two.2)\n\n```python\nprint('one')\n```\n")
     assert "WARNING" not in build(book)
+    html = '```python html="on"\nprint("<p id=made>A paragraph</p>")\n```\n'
+    book.write("docs/index.md", f"# One\n\n[the paragraph](#made)\n\n{html}")
+    assert "WARNING" not in build(book)
     book.write("docs/index.md", "# One\n\n[the third](two.md#two.3)\n\n```python\nprint('one')\n```\n")
     done = mkdocs(book, "build", "--strict")
     assert done.returncode and "#two.3" in done.stderr
@@ -726,9 +729,10 @@ def test_links_to_what_a_page_makes_when_it_runs_are_told_dead_only_when_it_has_
     event.set()
     silent, last = '```python source="none"\ny = 1\n```\n', "```python\nprint('last')\n```\n"
     made = '```python result="markdown"\nprint("## Made")\n```\n'
-    for name, block in (("two", last), ("three", made)):
+    html = '```python html="on"\nprint("<p id=html>A paragraph</p>")\n```\n'
+    for name, block in (("two", last), ("three", made), ("four", html)):
         book.write(f"docs/{name}.md", f"# Two\n\n```python\n{event.wait}\n```\n\n{silent}\n{block}")
-    anchors = ("two.md#two.2", "two.md#two.4", "three.md#made", "three.md#dead")
+    anchors = ("two.md#two.2", "two.md#two.4", "three.md#made", "three.md#dead", "four.md#html")
     book.write("docs/index.md", "# One\n\n" + "\n".join(f"[a block]({anchor})" for anchor in anchors))
     book.write("mkdocs.yml", CONFIG + "validation: {anchors: warn}\n")
     for command in (("record", "--host", "cpu"), ("clean",)):

@@ -13,7 +13,7 @@ from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, blo
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages, hint
 from livepages.records import Records, Seen, check_blocks, check_page, records_named
-from livepages.rendering import Failing, anchors, anchors_to_come, status
+from livepages.rendering import Failing, anchors, anchors_made, status
 from livepages.source import Inventory, Page, read_inventories
 
 REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
@@ -162,12 +162,12 @@ class Build:
         page = self.pages.get(path)
         return (page, self.run_of(page)) if page else None
 
-    def anchors_to_come(self, path: Path) -> set[str] | None:
-        """The anchors that a page may have when it has run; None while these can be any, or it cannot be read."""
+    def anchors_made(self, path: Path) -> set[str] | None:
+        """The anchors that a page has by its run, as `rendering.anchors_made`; None also if it cannot be read."""
         page = self.pages.get(path)
         if page is None:
             return None if any(failure.page == self.engine.project.name(path) for failure in self.unread) else set()
-        return anchors_to_come(page, self.run_of(page))
+        return anchors_made(page, self.run_of(page))
 
     def failing(self, path: Path) -> list[Failing]:
         """The places at which a page fails; none if it cannot be read, because then it shows nothing but that."""

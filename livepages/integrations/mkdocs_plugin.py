@@ -253,11 +253,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Add the anchors of blocks to those that MkDocs finds in the Markdown, and take out the questions."""
         self._converts(None)
         anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
-        to_come = self._current().anchors_to_come(
-            self._path(page)
-        )  # of which no link must be told that they are missing
+        made = self._current().anchors_made(self._path(page))  # of which no link must be told that they are missing
         present = page.present_anchor_ids or set()
-        page.present_anchor_ids = None if to_come is None else present.union(anchors, to_come)
+        page.present_anchor_ids = None if made is None else present.union(anchors, made)
         if self._serving:
             html = with_failing(html, self._current().failing(self._path(page)))
         html, questions = take_questions(html)

@@ -3,7 +3,7 @@
 from livepages.rendering import status
 from livepages.rendering.blocks import (
     anchors,
-    anchors_to_come,
+    anchors_made,
     figures_shown,
     missing,
     not_shown,
@@ -23,7 +23,7 @@ __all__ = [
     "NameLinks",
     "RenderError",
     "anchors",
-    "anchors_to_come",
+    "anchors_made",
     "at_end",
     "below_title",
     "explorable",

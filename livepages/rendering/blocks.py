@@ -18,6 +18,7 @@ from livepages.rendering.values import value_html, values_left, with_values
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
+_ID = re.compile(r"""<[^>]*\s(?:id|name)=["']?([^"'\s>]+)""")
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
 
@@ -79,18 +80,20 @@ def _section(page: Page, block: Block) -> str:
     return above[-1] if above else "start"
 
 
-def anchors_to_come(page: Page, run: Run) -> set[str] | None:
-    """The anchors that blocks may have when the page has run, which depends on which of them show anything.
+def anchors_made(page: Page, run: Run) -> set[str] | None:
+    """The anchors that a page has by its run: those in output that is HTML, and while it runs, those that may come.
 
-    None if there may be any others: of output that is Markdown, and which there is none of yet. Empty after the run.
+    Which of the blocks show anything decides their anchors. None if there may be any: of output that is missing.
     """
     missing = [result for result in run.on_page if result.outcome.pending or result.failure or result.stopped_by]
-    if any(result.block.options.result == "markdown" for result in missing):
+    if any(result.block.options.result == "markdown" or result.block.options.html for result in missing):
         return None
-    if not run.pending:
-        return set()
-    blocks = Counter(_section(page, block) for block in page.blocks)
-    return {f"{section}.{place}" for section, number in blocks.items() for place in range(1, number + 1)}
+    printed = (result.outcome.stdout for result in run.results if result.block.options.html)
+    found = {html.unescape(name) for text in printed for name in _ID.findall(text)}
+    if run.pending:
+        blocks = Counter(_section(page, block) for block in page.blocks)
+        found |= {f"{section}.{place}" for section, number in blocks.items() for place in range(1, number + 1)}
+    return found
 
 
 def _notes(text: Sequence[str], block: Block) -> tuple[list[str], int]:
