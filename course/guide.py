@@ -32,11 +32,16 @@ class CourseGuide(Guide):
 
     def problems(self) -> list[Failure]:
         """A failure for each page to read first that is not a page."""
-        names = {path.relative_to(self.course.docs).as_posix() for path in self.course.pages}
+        docs = self.course.docs
+        names = {path.relative_to(docs).as_posix() for path in self.course.pages}
+        moved = {old: page.path.relative_to(docs) for page in self.pages.values() for old in page.redirect_from}
+
+        def said(name: str) -> str:
+            is_now = f"; it is now {moved[name].as_posix()}" if name in moved else closest(name, names)
+            return f"before: {name} is not a page of {docs.name}{is_now}"
+
         return [
-            Failure(
-                page.name, line, 0, f"before: {name} is not a page of {self.course.docs.name}{closest(name, names)}"
-            )
+            Failure(page.name, line, 0, said(name))
             for page in self.pages.values()
             for name, line in _names(page)
             if name not in names

@@ -97,6 +97,11 @@ def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> No
     assert [str(failure) for failure in build.failures] == [
         "docs/one/second.md:3: before: one/thrid.md is not a page of docs; did you mean 'one/first.md'?"
     ]
+    site.write("docs/one/third.md", f"---\nredirect_from: [one/thrid.md]\n---\n\n# The third\n\n{BLOCK}")
+    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    assert [str(failure) for failure in build.failures] == [
+        "docs/one/second.md:3: before: one/thrid.md is not a page of docs; it is now one/third.md"
+    ]
 
 
 def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None:
