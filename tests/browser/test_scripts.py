@@ -17,7 +17,7 @@ RUN = Path(livepages.__file__).with_name("assets") / "run"
 THEME = reader.ROOT / "course" / "theme" / "javascripts"
 RELEASES = ["0.4.13", "0.5.0", "0.6.0", "0.7.0"]
 SECTIONS: list[dict[str, Any]] = [
-    {"location": "loops/", "title": "Loops", "text": "<p>A loop that compiles once.</p>"},
+    {"location": "loops/", "title": "Loops", "text": "<p>A loop that compiles once, loop.unrolled.</p>"},
     {
         "location": "loops/#scan",
         "title": "Carry a state with scan",
@@ -127,9 +127,23 @@ def test_a_result_shows_the_words_as_text(find: Callable[[str], Any]) -> None:
     )
 
 
-def test_a_word_is_completed(find: Callable[[str], Any]) -> None:
-    assert find("compi")["suggest"] == ["compiles"]
-    assert find("co")["suggest"] == []
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("compi", ["compiles"]),
+        ("co", []),
+        ("a loo", ["loops"]),
+        ("loop", []),  # a whole word, which more sections have than loop.unrolled
+        ("jax.tr", ["jax.tree"]),
+        ("unr", ["unrolled"]),
+        ("jax.la", ["jax.lax"]),  # one part of a name
+        ("jax.lax", []),
+        ("jax.lax.", ["jax.lax.scan"]),
+        ("ValueError: a loo", []),
+    ],
+)
+def test_a_word_is_completed_where_that_helps(find: Callable[[str], Any], typed: str, suggested: list[str]) -> None:
+    assert find(typed)["suggest"] == suggested
 
 
 @pytest.mark.parametrize(

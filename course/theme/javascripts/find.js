@@ -480,7 +480,7 @@ const readAll = async (before) => {
 
 export const find = async (query, index = whole ??= readAll()) => {
   const site = await index;
-  const { partial, sections, seen, byEnd } = site;
+  const { partial, sections, byEnd } = site;
   site.pages ??= new Map(
     sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]),
   );
@@ -511,7 +511,7 @@ export const find = async (query, index = whole ??= readAll()) => {
   if (partial) note = "Found in titles and questions; the texts are still on their way.";
   if (text !== said) note = `No section has “${typed}”. These have “${text}”:`;
   hits = hits.slice(0, SHOWN);
-  return { items: grouped(hits, site.pages), suggest: completed(text, seen), note, partial };
+  return { items: grouped(hits, site.pages), suggest: message ? [] : completed(typed, site), note, partial };
 };
 
 // By how many letters inserted, left out, changed or swapped with the next one two words differ.
@@ -558,15 +558,19 @@ const corrected = (text, { seen, spoken }) =>
     return nearest(typed, spoken) ?? word;
   });
 
-// The last word completed to a name that begins with it, for the theme's suggestion in the field.
-const completed = (text, seen) => {
+// The last word that is typed, completed for the theme's suggestion in the field: to the end of a word that begins with it, or
+// of one part of a name; to nothing where the word itself is met more often.
+const completed = (text, { seen }) => {
   const last = text.split(/[\s-]+/).at(-1);
   if (last.length < 3) return [];
-  let best = "";
+  let [best, most] = ["", seen.get(terms(last)[0]) ?? 0];
   for (const [term, count] of seen) {
-    if (term.startsWith(last) && term.length > last.length && count > (seen.get(best) ?? 0)) best = term;
+    const word = surface.get(term) ?? term;
+    if (count > most && word.startsWith(last) && word.length > last.length) [best, most] = [word, count];
   }
-  return best ? [surface.get(best) ?? best] : [];
+  const end = best.indexOf(".", last.length);
+  if (end < 0) return best ? [best] : [];
+  return end === last.length ? [] : [best.slice(0, end)];
 };
 
 if (typeof WorkerGlobalScope !== "undefined") {
