@@ -31,6 +31,18 @@ SECTIONS: list[dict[str, Any]] = [
         "asked": ["training gets slower", "loop takes long"],
     },
     {
+        "location": "answers/numbers/#alike",
+        "title": "Why are my numbers alike?",
+        "text": "<p>They come from one key.</p>",
+        "asked": ["random number does not change", "new number every time"],
+    },
+    {
+        "location": "answers/numbers/#one-result",
+        "title": "How do I get one result?",
+        "text": "<p>With a flag.</p>",
+        "asked": ["not the same number every time", "result in every run"],
+    },
+    {
         "location": "lookup/errors/#tracer-bool",
         "title": "TracerBoolConversionError",
         "text": "<p>Attempted boolean conversion of traced array with shape bool[]. Use jnp.where.</p>",
@@ -87,6 +99,9 @@ def find(page: Page) -> Callable[[str], Any]:
         ("carrying states", "loops/#scan"),  # other forms of the words
         ("why does training become slower", "answers/slow/#slow-loop"),  # as it was asked
         ("it needs ages", "answers/slow/#slow-loop"),  # lay words
+        ("my number changes every time", "answers/numbers/#one-result"),  # not what denies it
+        ("number doesn't change", "answers/numbers/#alike"),
+        ("number dont change", "answers/numbers/#alike"),
         ("jax.lax.scn", "loops/#scan"),  # a letter is missing
         ("jax.tree_map", "lookup/then-and-now/#old-jax.tree_map"),
         ("AttributeError: module 'jax' has no attribute 'tree_map'", "lookup/then-and-now/#old-jax.tree_map"),

@@ -82,6 +82,25 @@ def test_every_third_wording_leads_to_its_question(ask: Ask) -> None:
     assert len(missed) <= 0.05 * len(wordings), missed
 
 
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("my numbers change every time", "answers/numerics/#determinism"),
+        ("my numbers never change", "answers/jit/#frozen-random"),
+        ("always the same numbers", "answers/random/#same-numbers"),
+        ("array does not change", "answers/arrays/#update-lost"),
+        ("jax uses the gpu although I want the cpu", "answers/install/#force-cpu"),
+        ("jax uses the cpu although I have a gpu", "answers/install/#gpu-not-found"),
+        ("train on one gpu only", "answers/install/#choose-a-gpu"),
+        ("why is only one gpu used", "answers/devices/#one-device-used"),
+        ("too slow the first time", "answers/compile-time/#first-call"),
+        ("the second call is slow, too", "answers/recompilation/#why-again"),
+    ],
+)
+def test_a_query_does_not_lead_to_the_answer_to_its_opposite(query: str, answer: str, ask: Ask) -> None:
+    assert ask([query])[query].sections[0] == answer
+
+
 @pytest.mark.parametrize("symbol", ["jax.vmap", "at", "block_until_ready"])
 def test_a_symbol_is_on_the_page_that_is_found(symbol: str, ask: Ask, folder: Path) -> None:
     assert symbol in text(first(symbol, ask, folder))

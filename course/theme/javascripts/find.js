@@ -97,6 +97,12 @@ const LAY = [
   [/\blr\b/gi, "learning rate"],
   [/\bslopes?\b/gi, "derivative"],
 ];
+// What says "not" in a word, with its apostrophe or without. "Not the same" is what others call a change: word by word, the answer to its
+// opposite would be as near.
+const NOT = /\b(?:(?:do|does|did|is|are|was|were|has|have|had|ca|wo|could|would|should)n['’]?t)\b/gi;
+const NOT_SAME = /\bnot (?:(?:the|always|exactly) )*(?:same|identical|equal)\b/gi;
+const reworded = (text) => text.replace(NOT, "not").replace(NOT_SAME, "change");
+
 const plainly = (query) => LAY.reduce((text, [lay, word]) => text.replace(lay, word), query);
 
 // --- the sections --------------------------------------------------------------------------------------------------
@@ -241,7 +247,7 @@ const read = async (texts) => {
         return plain(text.replace(/<pre>.*?<\/pre>/gs, " … ")).replace(/(… )+/g, "… ");
       },
     };
-    const phrases = [section.title, ...asked].map(terms);
+    const phrases = [section.title, ...asked].map((phrase) => terms(reworded(phrase)));
     const body = terms(section.text);
     index.add([phrases[0], phrases.slice(1).flat(), body, terms(titles.get(page) ?? "")]);
     section.phrases = phrases.map((phrase) => new Set(phrase));
@@ -388,7 +394,7 @@ const literal = (query, text) => {
 };
 
 const rank = ({ sections, index, seen, rare }, query, message) => {
-  let asked = [...new Set(terms(message || query))];
+  let asked = [...new Set(terms(message || reworded(query)))];
   if (asked.length > TERMS) {
     asked = asked.sort((a, b) => rare(b) - rare(a)).filter((term) => seen.has(term)).slice(0, TERMS);
   }
