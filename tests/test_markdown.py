@@ -1,6 +1,7 @@
 """The HTML that readers see: source and result in the right place, hostile output as text, no block left out."""
 
 import re
+from importlib import import_module
 from typing import Any
 
 import markdown
@@ -370,10 +371,16 @@ def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: S
     )
     html = show(text, timeout=0)
     places = re.findall(
-        r'<div class="live-result"[^>]*><p class="live-note" data-live-pending="([^"]*)">Running …', html
+        r'<div class="live-result"[^>]*><p class="live-note" data-live-pending="([^"]*)" data-search-exclude>Running …',
+        html,
     )
     assert places == ["docs/page.md:3", "docs/page.md:9", "docs/page.md:13"]
     assert "live-small" not in html and "Not run" not in html
+    found = import_module("material.plugins.search.plugin").Parser()  # of what the theme's search indexes
+    found.feed(html)
+    found.close()
+    indexed = "".join("".join(section.text) for section in found.data)
+    assert "*b*" in indexed and "Running" not in indexed
     event.set()
     assert "data-live-pending" not in show(text)
 

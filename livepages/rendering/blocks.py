@@ -330,7 +330,8 @@ def _pending(block: Block, recorded: RecordedOutcome | None) -> str:
     kind = _RECORDED if body else " live-silent" if _is_silent(recorded) else ""
     later = " The figure appears when the page has run." if recorded and recorded.entry.figures else ""
     said = html.escape(f"Running …{later}{introduced}")
-    note = f'<p class="live-note" data-live-pending="{html.escape(block.page)}:{block.line}">{said}</p>'
+    where = f"{html.escape(block.page)}:{block.line}"
+    note = f'<p class="live-note" data-live-pending="{where}" data-search-exclude>{said}</p>'
     return f'<div class="live-result{kind}" {_marker(block)}>{note}{body}</div>'
 
 
