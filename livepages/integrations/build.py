@@ -174,16 +174,17 @@ class Build:
         page = self.pages.get(path)
         if page is None:
             return []
-        run, ids = self.run_of(page), anchors(page, self.run_of(page))
         differing = self._failed.get(page.name, {})
-        places, told = [], set()
-        for result in run.results:
+        found = [(one, one.failure or differing.get(one.block.index)) for one in self.run_of(page).results]
+        failed = [(result, failure) for result, failure in found if failure]
+        ids = anchors(page, self.run_of(page)) if failed else {}
+        places = []
+        for result, failure in failed:
             block = result.block
-            if failure := result.failure or differing.get(block.index):
-                told.add(failure)
-                anchor = ids.get(block.index if block.above is None else block.above, "")
-                why = "" if result.failure else "the output differs from the record"
-                places.append(Failing(failure.line, "value" if block.is_value else "block", anchor, why))
+            anchor = ids.get(block.index if block.above is None else block.above, "")
+            why = "" if result.failure else "the output differs from the record"
+            places.append(Failing(failure.line, "value" if block.is_value else "block", anchor, why))
+        told = {failure for _, failure in failed}
         others = {failure.line for failure in self.failures if failure.page == page.name and failure not in told}
         return places + [Failing(line, "line") for line in others]
 
