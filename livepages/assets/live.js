@@ -61,7 +61,7 @@
     const here = document.querySelector(".live-here:not(:has(~ .live-mine))");
     if (!here || !stored().length) return;
     const properties = { type: "button", className: "live-offer live-mine", textContent: "your edits" };
-    here.after(" ", Object.assign(document.createElement("button"), properties));
+    here.after(", ", Object.assign(document.createElement("button"), properties));
   };
 
   const arrived = () => {

@@ -797,6 +797,8 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     expect(verdict.get_by_role("link", name="Next: gcd")).to_be_visible()
     heading = page.get_by_role("heading", name="Tax")
     expect(heading).to_have_class("live-solved")
+    said = heading.evaluate("heading => getComputedStyle(heading, '::after').content")
+    assert said == '" \N{CHECK MARK}\N{NO-BREAK SPACE}solved"'
     code(page, 2).fill("def tax(income):\n    return 0.0\n")
     expect(heading).not_to_have_class("live-solved")
     code(page, 2).fill(TAX)
@@ -921,6 +923,21 @@ def test_a_server_that_does_not_answer_is_said(open_: Callable[..., Visit], serv
         finally:
             os.kill(served.jupyter, signal.SIGCONT)
         expect(bar).to_contain_text("Connected")
+
+
+@pytest.mark.parametrize("view", [WIDE, PHONE], ids=str)
+def test_how_to_start_a_server_is_in_view_from_its_beginning(
+    open_: Callable[..., Visit], served: Served, view: View
+) -> None:
+    with reader.serve(served.root / "site") as base:
+        page = open_(view=view, base=base).page
+        run(page, 2)
+        panel = page.get_by_role("region", name="Run on your own machine")
+        expect(panel.get_by_role("button", name="Copy")).to_be_focused()
+        header = page.locator(".md-header").bounding_box()
+        expect(panel.get_by_text("Paste this into a terminal")).to_be_in_viewport()
+        box = panel.bounding_box()
+        assert header and box and box["y"] >= header["y"] + header["height"]
 
 
 @pytest.mark.slow

@@ -97,8 +97,8 @@ const LAY = [
   [/\blr\b/gi, "learning rate"],
   [/\bslopes?\b/gi, "derivative"],
 ];
-// What says "not" in a word, with its apostrophe or without. "Not the same" is what others call a change: word by word, the answer to its
-// opposite would be as near.
+// What says "not" in a word, with its apostrophe or without. "Not the same" is what others call a change: word by word, the
+// answer to its opposite would be as near.
 const NOT = /\b(?:(?:do|does|did|is|are|was|were|has|have|had|ca|wo|could|would|should)n['’]?t)\b/gi;
 const NOT_SAME = /\bnot (?:(?:the|always|exactly) )*(?:same|identical|equal)\b/gi;
 const reworded = (text) => text.replace(NOT, "not").replace(NOT_SAME, "change");

@@ -188,7 +188,8 @@ class Page {
       }
     });
     at.after(place);
-    place.querySelector("button").focus();
+    place.querySelector("button").focus({ preventScroll: true }); // which would hide where the panel begins
+    place.scrollIntoView({ block: "nearest" });
     return false;
   }
 
