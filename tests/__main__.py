@@ -3,6 +3,7 @@
     python -m tests         # what somebody wants to know who has changed something: `make test`
     python -m tests --all   # and the tests that are marked as slow, of what changes rarely: `make test-all`
 
+With `--all`, the tests that are marked as brief are left out: a slow test does the same with more inputs.
 Each step uses what an earlier one has made: `pytest docs` keeps the run of every page, from which the site is built, and
 with which scripts and notebooks are compared. A step of tests that has passed with the same files, packages and settings
 is left out.
@@ -67,7 +68,8 @@ def _tests(name: str, paths: str, which: str, apart: tuple[str, ...] = ()) -> St
 
 
 _ENGINE = "tests --ignore tests/site --ignore tests/browser"
-STEPS = [
+_SITE = "tests/site tests/browser"
+_FIRST = [
     Step("style of the code", "ruff check"),
     Step("layout of the code", "ruff format --check"),
     Step("style of the scripts", "deno lint"),
@@ -77,11 +79,12 @@ STEPS = [
     Step("pages can be read, and are on record", "livepages check"),
     Step("every block of every page", "pytest -rfE docs"),
     _tests("the engine", _ENGINE, "not slow", SITE),
-    _tests("this site", "tests/site tests/browser", "not slow"),
 ]
-SLOW = [
+STEPS = [*_FIRST, _tests("this site", _SITE, "not slow")]
+ALL = [
+    *_FIRST,
     _tests("the engine, slow tests", _ENGINE, "slow", SITE),
-    _tests("this site, slow tests", "tests/site tests/browser", "slow"),
+    _tests("this site, slow tests too", _SITE, "not brief"),
 ]
 
 
@@ -140,4 +143,4 @@ def main(steps: list[Step]) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser("python -m tests", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="run the slow tests as well")
-    sys.exit(main([*STEPS, *SLOW] if parser.parse_args().all else STEPS))
+    sys.exit(main(ALL if parser.parse_args().all else STEPS))

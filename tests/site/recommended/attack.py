@@ -19,8 +19,8 @@ from tests.site.strategies import FEW, MANY
 PROJECT = find_project(Path(__file__))
 ATTACKED: dict[str, str] = {}  # recommendation -> the test that attacks it
 sys.path.insert(0, str(PROJECT.root / "snippets"))
-many = pytest.param(MANY, marks=pytest.mark.slow)
-examples = pytest.mark.parametrize("count", [FEW, many])
+few, many = pytest.param(FEW, marks=pytest.mark.brief), pytest.param(MANY, marks=pytest.mark.slow)
+examples = pytest.mark.parametrize("count", [few, many])
 RULES = "defvjp", "defjvp", "defjvps"  # methods that give a function its rule
 Attack = Callable[[Callable[..., None]], Callable[[int], None]]
 

@@ -23,9 +23,8 @@ from hypothesis import strategies as st
 from jaxtyping import Float
 from scipy import linalg, special
 
-from tests.site.recommended.attack import ATTACKED, PROJECT, Attack, attack, many, program, search
+from tests.site.recommended.attack import ATTACKED, PROJECT, Attack, attack, few, many, program, search
 from tests.site.strategies import (
-    FEW,
     Transformation,
     arrays,
     assert_same,
@@ -43,7 +42,7 @@ PAIR = arrays((2,), odd=False)
 
 def capped(most: int, *names: str, slow: bool = False, **inputs: st.SearchStrategy[Any]) -> Attack:
     """Make the test that `attack` makes, with at most so many inputs, since each compiles; or only a slow one."""
-    counts = pytest.mark.parametrize("count", [many] if slow else [FEW, many])
+    counts = pytest.mark.parametrize("count", [many] if slow else [few, many])
 
     def made(function: Callable[..., None]) -> Callable[[int], None]:
         @counts
