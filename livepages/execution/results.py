@@ -74,7 +74,7 @@ class BlockResult:
 
 
 class State(IntEnum):
-    """What became of a block; of one that varies, the first of these that holds with one of its values."""
+    """The state of a block; of one that varies, the first of these that holds with one of its values."""
 
     FAILED = auto()
     STOPPED = auto()  # it did not run because another block failed
@@ -154,18 +154,18 @@ class Run:
 
 
 def block_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
-    """How many of a page's blocks are in each state: a block that varies counts once, and values do not.
+    """Count a page's blocks by their state: a block that varies counts once, and values do not.
 
     Args:
         run: the results of the page's blocks.
-        also_failed: the indexes of blocks that are wrong for another reason than what running them gave.
+        also_failed: the indexes of blocks that are wrong for another reason than their outcome.
     """
     blocks = ((result, *run.variants(result.block)) for result in run.on_page)
     return Counter(min(_state(one, also_failed) for one in results) for results in blocks)
 
 
 def value_states(run: Run) -> Counter[State]:
-    """How many of a page's values are in each state."""
+    """Count a page's values by their state."""
     return Counter(_state(result) for result in run.values)
 
 

@@ -12,7 +12,7 @@ TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 
 
 def forms(heading: str) -> list[str]:
-    """What a section shows, piece by piece."""
+    """Return what a section shows, piece by piece."""
     section = TEXT.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return [dedent(piece) for piece in re.findall(r"(?:^ {4}.*\n|^\n(?=\n* {4}))+", section, re.MULTILINE)]
 
