@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from livepages.course import Course
 from livepages.execution import Runner
+from livepages.integrations import build_cache
 from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.questions import linked_data, take_questions
+from tests.conftest import Site
 from tests.prepared import Commands
 from tests.test_mkdocs import Book, build, mkdocs
 
@@ -166,6 +169,25 @@ def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None
 def test_different_values_have_different_digests(one: object, other: object) -> None:
     assert digest(one) != digest(other)
     assert digest({"a": 1, "b": {"x", "y"}}) == digest({"b": {"y", "x"}, "a": 1})
+
+
+def test_another_folder_for_the_site_leaves_what_pages_are_made_from_as_it_is(tmp_path: Path) -> None:
+    one, other = (Course(tmp_path, site=folder) for folder in ("/tmp/mkdocs_1", "/tmp/mkdocs_2"))
+    assert one.text == other.text != Course(tmp_path, name="Other").text
+
+
+def test_a_page_and_its_run_are_loaded_and_taken_apart_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    page, engine = site.page("print('a')"), site.engine
+    engine.run([page])
+    first = engine.kept([page])
+    known = digest([page, first])
+    monkeypatch.setattr(build_cache, "fields", None)
+    again = engine.kept([site.read(page.path)])
+    assert digest([site.read(page.path), again]) == known
+    monkeypatch.undo()
+    site.page("print('a')", head="Edited.\n\n")
+    edited = site.read(page.path)
+    assert digest([edited, engine.kept([edited])]) != known
 
 
 def test_questions_are_read_from_html() -> None:

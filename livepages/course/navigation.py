@@ -1,7 +1,7 @@
 """The site as MkDocs's configuration describes it: its pages, and the order in which a reader meets them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -38,8 +38,8 @@ class Course:
 
     @cached_property
     def text(self) -> str:
-        """The whole course as text: equal for two courses that are equal, and faster to compare."""
-        return repr(self)
+        """The course as text, faster to compare; without the folder of the site, which `mkdocs serve` makes anew."""
+        return repr(replace(self, site=""))
 
     def place(self, page: Path) -> OutputPaths:
         """Return the paths of a file's page in the built site."""

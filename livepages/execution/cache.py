@@ -16,17 +16,20 @@ class Cache:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._known: dict[str, tuple[bytes, Any]] = {}
 
     def get(self, key: str) -> Any:
-        """The value stored under `key`, None if there is none that can be read."""
+        """The value stored under `key`, the same object while it stays; None if there is none that can be read."""
         file = self._file(key)
         try:
-            value = json.loads(file.read_bytes())
+            data = file.read_bytes()
+            if key not in self._known or self._known[key][0] != data:
+                self._known[key] = data, json.loads(data)
             with contextlib.suppress(OSError):  # of somebody else
                 os.utime(file)
         except (OSError, ValueError, RecursionError):
             return None
-        return value
+        return self._known[key][1]
 
     def put(self, key: str, value: Any) -> None:
         """Store `value`. A reader sees the whole old value or the whole new one, also while others write."""

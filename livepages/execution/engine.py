@@ -40,6 +40,7 @@ class Engine:
         self._answers: dict[str, str | None] = {}
         self._files: NamedFiles | None = None
         self._listings: dict[Path, Listing] = {}
+        self._loaded: dict[Path, tuple[Page, CacheEntry, Run]] = {}  # by `kept`, which loads each once
 
     def read(
         self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None, with_faults: bool = False
@@ -79,7 +80,10 @@ class Engine:
             entry = self._cache.get(_key(page, host))
             with contextlib.suppress(*_DAMAGED):
                 if entry and (failed or not entry["failed"]) and not any(self._changes(entry)):
-                    found[page.path] = _load_run(page, entry)
+                    loaded = self._loaded.get(page.path)
+                    if loaded is None or loaded[0] is not page or loaded[1] is not entry:
+                        loaded = self._loaded[page.path] = page, entry, _load_run(page, entry)
+                    found[page.path] = loaded[2]
         return found
 
     def why_stale(self, page: Page) -> str:

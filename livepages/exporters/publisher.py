@@ -144,7 +144,7 @@ class Publication:
         """
         page, run, place = *self._ran[path], self._places[path]
         url = self._base and self._base + quote(place.url)
-        shown = replace(page, blocks=()), run  # which holds the blocks
+        shown = page, run
         day = self._days[path]
         given = (shown, url, day, self._project, self._project.runtime.version_label, self._everywhere)
 

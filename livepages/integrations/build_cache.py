@@ -17,6 +17,8 @@ from typing import Any
 
 from livepages.execution import engine_digest
 
+_KEPT = "_digest"  # the name under which a dataclass holds its own digest
+
 
 class BuildCache:
     """Values that builds have made, in memory and as JSON in a folder; damaged or unwritable files only cost time."""
@@ -109,11 +111,22 @@ def _take_apart(value: object, add: Callable[[str], object]) -> None:
         for item in sorted(value, key=repr):
             _take_apart(item, add)
     elif is_dataclass(value) and not isinstance(value, type):
-        add(type(value).__qualname__)
-        for field in fields(value):
-            _take_apart(getattr(value, field.name), add)
+        add(_of_dataclass(value))
     elif isinstance(value, bytes | bool | int | float | Path | None):
         add(repr(value))
     else:  # a runtime, for one, is described by its name
         add(f"{type(value).__module__}.{type(value).__qualname__}")
         _take_apart(getattr(value, "__dict__", {}), add)
+
+
+def _of_dataclass(value: Any) -> str:
+    """A digest of a dataclass, which is kept with it if it is frozen: while serving, most pages and runs stay."""
+    known: str | None = vars(value).get(_KEPT)
+    if known is None:
+        parts = [type(value).__qualname__]
+        for field in fields(value):
+            _take_apart(getattr(value, field.name), parts.append)
+        known = hashlib.sha256("\0".join(parts).encode("utf-8", errors="surrogatepass")).hexdigest()
+        if value.__dataclass_params__.frozen:
+            vars(value)[_KEPT] = known
+    return known
