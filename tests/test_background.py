@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from livepages.course import read_course
 from livepages.execution import BackgroundRuns, Engine, Run, Runner
 from livepages.execution.processes import Server
 from livepages.integrations.build import Build
+from livepages.rendering.status import STATUS
 from livepages.source import Page
 from livepages.worker import Runtime
 from tests.conftest import HANG, Event, Site
@@ -27,7 +29,7 @@ class Builds:
         self.whole = threading.Event()
         self.told: list[str] = []
 
-    def run(self, *pages: Page, timeout: float | None = None, few: int = 0) -> Run:
+    def run(self, *pages: Page, timeout: float | None = None, few: int = 10) -> Run:
         """A build in which these pages are stale; the run of the first."""
         runs = self._attempts.run(
             pages,
@@ -229,6 +231,72 @@ def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_proce
     assert whole.wait(HANG)
     runner.close()
     assert order == [f"{(os.cpu_count() or 1) + 1} to run", "over", "a process that pages are forked from"]
+
+
+class Shown:
+    """Builds of a site that is served, which has more pages than run at once when it begins."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, self._runner = site, Runner()
+        self.quick = [site.page("x = 1", name=f"quick-{number}").path for number in range((os.cpu_count() or 1) + 1)]
+        self.build = Build(Engine(site.project, self._runner))
+        self.finished: Queue[Path] = Queue()
+
+    def again(self) -> set[Path]:
+        """The files of the pages that one more build shows in part."""
+        begin = self.build.begin
+        begin(read_course(self._site.project), lambda new: None, lambda page, run: None, HANG, self.finished.put)
+        return self.build.pending
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+@pytest.fixture
+def shown(site: Site) -> Iterator[Shown]:
+    shown = Shown(site)
+    yield shown
+    shown.close()
+
+
+def test_while_pages_run_those_that_nobody_waits_for_are_shown_as_they_were(
+    site: Site, shown: Shown, event: Event
+) -> None:
+    slow = site.page(event.wait, name="slow").path
+    assert shown.again() == {slow, *shown.quick}
+    shown.build.over()
+    for _ in shown.quick:
+        shown.finished.get(timeout=HANG)
+    saved = site.page("print('saved')", name="saved").path
+    assert shown.again() == {slow, saved, *shown.quick}
+    assert shown.build.held_back == {*shown.quick} and shown.build.catch_up(saved)
+    opened, *others = shown.quick
+    shown.build.awaited.add(opened)
+    assert shown.again() == {slow, *others}
+    event.set()
+    assert {shown.finished.get(timeout=HANG) for _ in range(2)} == {saved, slow}
+    assert shown.again() == shown.build.held_back == set()
+
+
+def test_a_page_whose_prose_is_saved_runs_before_those_in_the_background(site: Site, shown: Shown) -> None:
+    shown.again()
+    assert shown.again() == {*shown.quick}  # none begins before that build is over
+    site.page("x = 1", name="quick-0", head="Edited.\n\n")
+    assert shown.again() == {*shown.quick} and shown.build.catch_up(shown.quick[0])
+    assert shown.build.pending == {*shown.quick[1:]}
+
+
+def test_what_a_page_gave_during_a_build_is_taken_with_its_failures(site: Site, shown: Shown, event: Event) -> None:
+    for path in shown.quick:
+        path.unlink()
+    page = site.page(event.wait, "1 / 0")
+    status = site.write("docs/status.md", f"# Status\n\n{STATUS}\n")
+    assert shown.again() == {page.path} and shown.build.last == [page.path, status]
+    assert not shown.build.catch_up(status) and not shown.build.failures
+    event.set()
+    assert shown.build.catch_up(page.path) and shown.build.catch_up(status)
+    assert not shown.build.pending and [failure.page for failure in shown.build.failures] == [page.name]
+    assert not shown.build.catch_up(page.path)
 
 
 def test_what_pages_are_forked_from_starts_while_they_are_read_if_the_one_edited_last_has_to_run(

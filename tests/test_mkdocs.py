@@ -617,6 +617,30 @@ def test_what_fails_is_said_again_after_a_save_also_if_a_page_has_just_run(book:
         served.end()
 
 
+def test_serving_shows_in_one_build_what_a_page_gave_while_the_others_were_built(book: Book) -> None:
+    event = Event(book)
+    book.write("mkdocs.yml", f"{CONFIG}hooks: [patient.py]\n")
+    book.write(
+        "patient.py",
+        "from pathlib import Path\n\nfrom livepages.integrations import mkdocs_plugin\n\n"
+        f"mkdocs_plugin.PATIENCE = {HANG}\n\n"
+        f"def on_env(env, config, files):\n    Path({event.file!r}).touch()\n    return env\n",
+    )
+    served = Served(book)
+    try:
+        served.wait("/", "<code>one 2</code>")
+        served.notices(book)
+        event.clear()
+        builds = served.said.count("Building documentation")
+        book.write("docs/two.md", f"# Two\n\n```python\n{event.wait}\n1 / 0\n```\n")
+        assert "data-live-pending" not in served.wait("/two/", "ZeroDivisionError")
+        assert "ZeroDivisionError" in served.get("/two/live-two.ipynb")
+        assert served.said.count("Building documentation") == builds + 1
+        served.says("docs/two.md:7: block of line 3: raised ZeroDivisionError", 1)
+    finally:
+        served.end()
+
+
 def test_serving_shows_what_included_code_gave_when_it_has_run(book: Book, served: Served) -> None:
     event = Event(book)
     snippets = "{pymdownx.snippets: {base_path: [snippets]}}"

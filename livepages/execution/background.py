@@ -51,6 +51,7 @@ class BackgroundRuns:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._attempts: dict[Path, _Attempt] = {}
+        self._done: Callable[[Page, Run], None] = lambda page, run: None
 
     def run(
         self,
@@ -83,7 +84,8 @@ class BackgroundRuns:
             new = [page for page in wanted.values() if page.path not in self._attempts]
             started(new)
             urgent = len(new) <= few
-            if timeout and not urgent:
+            self._done = done
+            if timeout is not None and not urgent:
                 timeout = 0.0
                 self._engine.pause()
             running, keep = self._engine.start(new, urgent)
@@ -91,11 +93,24 @@ class BackgroundRuns:
                 path = one.task.page.path
                 self._attempts[path] = _Attempt(one, keep, modules, signature(path))
             for one in finished(running, timeout):
-                self._finish(self._attempts[one.task.page.path], done)
-            return {path: self._so_far(attempt, done, finished_late) for path, attempt in self._attempts.items()}
+                self._finish(self._attempts[one.task.page.path])
+            return {path: self._so_far(attempt, finished_late) for path, attempt in self._attempts.items()}
         except BaseException:
             self._drop({}, modules)
             raise
+
+    def latest(self, path: Path, timeout: float) -> Run | None:
+        """Return the run of the page of a file as far as it is, or as it is when it ends within so many seconds.
+
+        None if it is not one that `run` has left pending, or if the engine has failed, which `run` tells.
+        """
+        attempt = self._attempts.get(path)
+        if attempt is None or attempt.finished_late is None:
+            return None
+        for one in finished([attempt.running], timeout):
+            if one.future.cancelled() or one.future.exception():
+                return None
+        return self._so_far(attempt, attempt.finished_late)
 
     def _drop(self, wanted: dict[Path, Page], modules: Mapping[Path, object]) -> None:
         """End the runs of other texts than these; the others go on, for the page as it is now."""
@@ -107,25 +122,22 @@ class BackgroundRuns:
                 attempt.saved = signature(path) if attempt.entry is None else attempt.saved
                 attempt.running.task = replace(attempt.running.task, page=wanted[path])
 
-    def _so_far(
-        self, attempt: _Attempt, done: Callable[[Page, Run], None], finished_late: Callable[[Path], None]
-    ) -> Run:
+    def _so_far(self, attempt: _Attempt, finished_late: Callable[[Path], None]) -> Run:
         running = attempt.running
         if running.future.done():
-            return self._finish(attempt, done)
+            return self._finish(attempt)
         run = running.so_far()
         followed, attempt.finished_late = attempt.finished_late, finished_late
         if not followed:
             running.future.add_done_callback(lambda _: attempt.has_finished())
         return run
 
-    @staticmethod
-    def _finish(attempt: _Attempt, done: Callable[[Page, Run], None]) -> Run:
+    def _finish(self, attempt: _Attempt) -> Run:
         page = attempt.running.task.page
         run = attempt.running.future.result().of(page)
         if not attempt.reported and attempt.entry:
             attempt.reported = True
-            done(page, run)
+            self._done(page, run)
         return run
 
 

@@ -2,10 +2,11 @@
 
 import json
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, find_guide, history, sources
@@ -52,6 +53,10 @@ class Build:
         self.guide = Guide(Course(engine.project.docs), {}, self.inventory)
         self._attempts = BackgroundRuns(engine)
         self._new: set[str] = set()  # the names of the pages that began or finished to run
+        self.awaited: set[Path] = set()  # files of pages that were saved or opened before they had run
+        self.held_back: set[Path] = set()  # files of pages that have run, but are shown in part as before
+        self._deadline = 0.0  # until when a page that somebody waits for may run before it is shown in part
+        self._caught_up = False
         self.pages: dict[Path, Page] = {}
         self._changed: dict[Path, str] = {}
         self._runs: dict[str, Run] = {}
@@ -73,8 +78,9 @@ class Build:
             course: which pages there are, and in what order.
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
-            timeout: how many seconds to wait for them if they are so few that they run at once; more begin when the
-                build is `over`, which so has all processors. None waits until all have run, however many.
+            timeout: how many seconds after this one of them may run before `catch_up` takes it as far as it is, if
+                they are so few that they run at once; more begin when the build is `over`, which so has all
+                processors. None waits until all have run, however many.
             finished_late: called, in any thread, with the file of a page that this build shows in part, when it has
                 run to its end.
 
@@ -83,6 +89,7 @@ class Build:
             WorkerError: the process that pages are forked from could not be started.
         """
         may_run = not os.environ.get(NO_EXECUTE)
+        held_back, self.held_back = self.held_back, set()
         if timeout is None and may_run:
             self._prepare(page for page in course.pages if page not in course.texts)
         inventory = read_inventories(self.engine.project)
@@ -98,9 +105,11 @@ class Build:
             read, programs = ([page for page in pages if page not in stale] for pages in (read, programs))
             stale = []
 
-        new: set[str] = set()
+        begun: list[Page] = []
+        new = {page.name for page in programs if page.path in held_back}
 
-        def begun(pages: list[Page]) -> None:
+        def begin(pages: list[Page]) -> None:
+            begun.extend(pages)
             new.update(page.name for page in pages)
             started(pages)
 
@@ -110,7 +119,12 @@ class Build:
 
         # What is stale now was saved since the last build, unless there was none.
         few = 0 if timeout is None else FEW if self.pages else os.cpu_count() or 1
-        runs |= self._attempts.run(stale, begun, finished, timeout, finished_late, few)
+        runs |= self._attempts.run(stale, begin, finished, None if timeout is None else 0.0, finished_late, few)
+        self._deadline, self._caught_up = time.monotonic() + (timeout or 0.0), False
+        self._await([page for page in stale if page in begun or self._is_saved(page)], few)
+        before = self._as_before(programs, begun) if any(run.pending for run in runs.values()) else {}
+        self.held_back = {path for path in before if not runs[path].pending}
+        runs |= before
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
         self.inventory, self.unread, self._names = inventory, unread, digest([inventory, sources(guide)])
         self.records = Records(self.engine.project)
@@ -126,6 +140,53 @@ class Build:
             for page in programs:
                 self._failed[page.name] = check_blocks(page, self._runs[page.name], self.records)
                 self.failures += self._failed[page.name].values()
+
+    def _is_saved(self, page: Page) -> bool:
+        """Return whether a page's file has another text than in the last build."""
+        return page.path in self.pages and self.pages[page.path].source != page.source
+
+    def _await(self, pages: list[Page], few: int) -> None:
+        """Run pages before those in the background, and show them as far as they have run, unless they are many."""
+        for page in pages if len(pages) <= few else ():
+            self.awaited.add(page.path)
+            self.engine.prioritize(page.path)
+
+    def _as_before(self, pages: Iterable[Page], begun: Sequence[Page]) -> dict[Path, Run]:
+        """Return the runs of pages that the last build showed in part and for which nobody waits, as far as it did.
+
+        To show what each has given since takes longer than all the rest of a build.
+        """
+        before: dict[Path, Run] = {}
+        for page in pages:
+            known = self.pages.get(page.path)
+            if known and page.path not in self.awaited and page not in begun and known.is_same_program(page):
+                run = self.run_of(known)
+                before |= {page.path: run.of(page)} if run.pending else {}
+        return before
+
+    @property
+    def last(self) -> list[Path]:
+        """The files of the pages that are best shown last, in this order, because `catch_up` may have more of them."""
+        awaited = sorted(self.awaited & self.pending)
+        return [*awaited, *(path for path, page in self.pages.items() if awaited and status.STATUS in page.text)]
+
+    def catch_up(self, path: Path) -> bool:
+        """Take what a page that somebody waits for has given since the build began.
+
+        Returns:
+            whether the page of this file is to be shown anew.
+        """
+        page = self.pages.get(path)
+        if page is None or path not in self.awaited or not (before := self.run_of(page)).pending:
+            return self._caught_up and page is not None and status.STATUS in page.text
+        run = self._attempts.latest(path, max(0.0, self._deadline - time.monotonic()))
+        if run is None or run == before:
+            return False
+        self._runs[page.name], self._caught_up = run, True
+        if self.engine.project.fences == "all":
+            self._failed[page.name] = check_blocks(page, run, self.records)
+            self.fail(self._failed[page.name].values())
+        return True
 
     def _prepare(self, files: Iterable[Path]) -> None:
         """Start the process that pages are forked from, if the page that was edited last has to run."""
@@ -228,7 +289,7 @@ class Build:
             lines = [line for line, _ in self.engine.project.include(path, text.split("\n"))]
             executed, run = self.executed.find(path, lines)
             self.fail(check_page(executed, run, self.records))
-            return lines, replace(executed, blocks=()), run
+            return lines, executed, run
         page = self.pages.get(path)
         if page is None:
             return text, self._names, tuple(self.failures)
@@ -238,8 +299,7 @@ class Build:
             (other.title, [block.key for block in other.program], anchors(other, gave), self._known(other))
             for other, gave in others
         ]
-        without_blocks = replace(page, blocks=())  # the run holds them
-        shown = text, self._names, without_blocks, run, self.updated(page, run), self.guide.cache_key(page)
+        shown = text, self._names, page, run, self.updated(page, run), self.guide.cache_key(page)
         return *shown, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:

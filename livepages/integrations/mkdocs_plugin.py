@@ -83,6 +83,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._moved = MovedLinks()
         self._begun = False  # whether this build has brought the pages up to date
         self._converted = 0  # pages of this build so far, of those that were not converted before
+        self._files: Files | None = None  # of this build, when its pages have been converted
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Remember whether failures end the build, or are shown in the page."""
@@ -111,7 +112,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._index = Index(self._kept)
             self._background = ServeScheduler(self._build, self._again, log.info) if self._serving else None
         self._kept.settings = digest(self._settings(config))
-        self._converted = 0
+        self._converted, self._files = 0, None
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
         script = ExtraScriptValue(SCRIPT)
@@ -194,12 +195,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             else:
                 self._background.begins()
                 build.begin(course, started, progress.done, PATIENCE, self._background.finished)
-                self._background.shown()
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
         self._moved.begin(build.pages.values(), build.guide.course, build.was_page)
-        log.info(build.summary)
+        if not self._serving:
+            log.info(build.summary)
         self._told = [failure for failure in self._told if failure in build.failures]
         self._tell(build.failures, self._unwritten)
 
@@ -223,7 +224,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _convert_ahead(self, page: MkDocsPage, config: MkDocsConfig, files: Files) -> None:
         """Let other processors convert pages that come after, where more than one page is to be converted."""
         self._converted += 1
-        if self._converted == 2:
+        if self._converted == 2 and self._files is None:
 
             def convert(page: MkDocsPage) -> None:
                 page = config.plugins.on_pre_page(page, config=config, files=files)
@@ -264,11 +265,22 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             page.meta["linked_data"] = linked_data(questions, page.canonical_url or "")
         return html
 
+    def _catch_up(self, page: MkDocsPage, config: MkDocsConfig) -> None:
+        """Convert a page again if somebody waits for it and it has run further."""
+        path = self._path(page)
+        if self._files is not None and self._current().catch_up(path):
+            self._converts(path)
+            page.render(config, self._files)
+            page.content = config.plugins.on_page_content(
+                page.content or "", page=page, config=config, files=self._files
+            )
+
     @event_priority(100)
     def _slim(
         self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
     ) -> TemplateContext:
         """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
+        self._catch_up(page, config)
         self._content = page.content
         if self._index.knows(page, config):
             page.content = ""
@@ -291,6 +303,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._end_ahead()
         build = self._current()
         project = build.engine.project
+        for path in build.last if self._serving else ():
+            if file := files.get_file_from_path(path.relative_to(project.docs).as_posix()):
+                files.remove(file)
+                files.append(file)
+        self._files = files
         if self._converted > 1 and project.fences == "all":  # their other forms will have to be made too
             output = OutputFolder(Path(config.site_dir), project.docs, self._emptied)
             forms = Publication(project, build.guide.course, build.ran, output, self._kept.made)
@@ -323,15 +340,23 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._former:
             self._former.put_back()
         if self._build:
-            self._build.over()
+            self._over()
+
+    def _over(self) -> None:
+        """Let pages in the background begin, and the next build."""
+        self._end_ahead()
+        self._current().over()
+        if self._serving:
+            log.info(self._current().summary)
+        if self._background:
+            self._background.shown()
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
         project = self._current().engine.project
         if project.fences == "exec":
             copy_assets(OutputFolder(Path(config.site_dir), project.docs, self._emptied))
-            self._end_ahead()
-            self._current().over()
+            self._over()
             return
         try:
             failed = finish(self._current(), Path(config.site_dir), self._say_once, self._kept.made, self._emptied)
@@ -339,8 +364,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._refuse(str(error))
             return
         finally:
-            self._end_ahead()
-            self._current().over()
+            self._over()
         self._tell(self._current().failures, "a plugin has shown this of a page")
         self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
 

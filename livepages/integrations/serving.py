@@ -19,22 +19,23 @@ class ServeScheduler:
         self._files: dict[str, Path] = {}  # of the pages, by their HTML below the site's root
         self._pending: set[Path] = set()
         self._finished: set[Path] = set()
-        self._asked: set[Path] = set()
-        self._awaited = False  # whether a build was requested: MkDocs begins one when no more requests come
+        self._awaited = False  # whether a build is under way, or was requested
 
     def begins(self) -> None:
-        """Note that a build begins, which will show all that has finished by then."""
+        """Note that a build begins, which will show what has finished by then, or hold it back."""
         with self._lock:
             self._finished.clear()
-            self._awaited = False
+            self._awaited = True
 
     def shown(self) -> None:
-        """Note what the build shows in part."""
+        """Note that a build ends, and what it shows in part."""
         course = self._build.guide.course
         with self._lock:
+            self._awaited = False
             self._files = {course.place(path).html: path for path in course.pages}
             self._pending = self._build.pending
-            self._asked &= self._pending
+            self._finished |= self._build.held_back
+            self._build.awaited &= self._pending
         self._decide()
 
     def finished(self, path: Path) -> None:
@@ -42,7 +43,8 @@ class ServeScheduler:
         with self._lock:
             self._finished.add(path)
             done, all_ = len(self._finished & self._pending), len(self._pending)
-        if all_ > 1 and done:
+            counted = not self._awaited  # a build that is under way may show some of them
+        if all_ > 1 and done and counted:
             self._say(f"{done} of {all_} pages have run in the background")
         self._decide()
 
@@ -61,15 +63,15 @@ class ServeScheduler:
             path = self._files.get(name)
             if path not in self._pending or path is None:
                 return
-            self._asked.add(path)
+            self._build.awaited.add(path)
         self._build.engine.prioritize(path)
         self._decide()
 
     def _decide(self) -> None:
-        """Build again when a page has finished that somebody looks at, or when all have."""
+        """Build again when a page has finished that somebody waits for, or when all have."""
         with self._lock:
             whole = bool(self._pending) and self._pending <= self._finished
-            wanted = not self._awaited and (whole or bool(self._asked & self._finished))
+            wanted = not self._awaited and (whole or bool(self._build.awaited & self._finished))
             self._awaited |= wanted
         if wanted:
             self._again()
