@@ -74,8 +74,28 @@
     }
   };
 
+  // The page that Material begins on it does not know, where it replaces pages in place: for the first link to a section of
+  // that page, or Back from there, it would load it again, and so end what runs in it.
+  const stay = () => {
+    const first = location.pathname;
+    location$.next = (to) => {
+      if (to.pathname !== first) {
+        delete location$.next; // from now on it knows
+        return location$.next(to);
+      }
+      if (window.event?.type === "popstate") return; // the browser scrolls
+      if (to.hash) location.replace(to); // the address is that already: this scrolls, and styles the target
+      else scrollTo(0, 0);
+      dispatchEvent(new HashChangeEvent("hashchange")); // on which Material closes what the link was in
+    };
+  };
+
   // Material replaces pages in place, and tells those who listen to it.
-  const begin = () => (window.document$ ? document$.subscribe(arrived) : arrived());
+  const begin = () => {
+    if (window.location$) stay();
+    if (window.document$) document$.subscribe(arrived);
+    else arrived();
+  };
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
   else begin();
 })();

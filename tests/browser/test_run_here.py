@@ -215,6 +215,7 @@ SCALER = """class Scaler:
     def __call__(self, x):
         return self.multiply(self.factor, x)
 """
+MAPPED = "() => performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/sitemap.xml'))"
 TAX = """def tax(income):
     return 0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)
 """
@@ -427,6 +428,51 @@ def test_errors_and_warnings_name_the_line_that_is_seen(open_: Callable[..., Vis
     expect(yours(page, 2).locator(".live-error")).to_contain_text("(block-2.py, line 2)")
     page.get_by_role("button", name="Run block 1", exact=True).click()
     expect(yours(page, 1)).to_contain_text("Equal to the published output.")  # which names a line of the script
+
+
+def test_a_jump_within_a_page_scrolls_and_ends_nothing(open_: Callable[..., Visit]) -> None:
+    visit = open_()
+    page = visit.page
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("Equal")
+    page.wait_for_function(MAPPED)  # until then the browser itself follows links
+    page.evaluate(
+        """() => {
+          for (const [name, href] of [["whole", location.href + "#error"], ["found", "?h=some#second"], ["top", "./"]]) {
+            const link = Object.assign(document.createElement("a"), { href, textContent: name });
+            document.querySelector(".md-header").append(link);
+          }
+        }"""
+    )
+    visit.requests.clear()
+    contents = page.locator(".md-nav--secondary")
+    for link, end, heading in (
+        (contents.get_by_role("link", name="Figure"), "light/#figure", "Figure"),
+        (page.locator("#other .headerlink"), "light/#other", "Other"),
+        (page.get_by_role("link", name="whole"), "light/#error", "Error"),
+        (page.get_by_role("link", name="found"), "light/?h=some#second", "Second"),
+        (page.get_by_role("link", name="top"), "light/", "Light"),
+        (page.get_by_role("link", name="whole"), "light/#error", "Error"),
+    ):
+        link.click()
+        expect(page).to_have_url(re.compile(re.escape(end) + "$"))
+        place = page.get_by_role("heading", name=heading)
+        expect(place).to_be_in_viewport()
+        if "#" in end:
+            assert place.evaluate("heading => heading.matches(':target')")
+    for end in ("light/", "light/?h=some#second", "light/#error", "light/#other", "light/#figure", "light/"):
+        page.go_back()
+        expect(page).to_have_url(re.compile(re.escape(end) + "$"))
+    page.go_forward()
+    expect(page.get_by_role("heading", name="Figure")).to_be_in_viewport()
+    expect(yours(page, 1)).to_contain_text("Equal")
+    typed(page, 1, "print(x.sum() + 1)")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("4.0")  # in the same kernel
+    assert not [r.url for r in visit.requests if r.method == "DELETE" or "/basics/light/" in r.url]
+    page.get_by_role("link", name="Kept", exact=True).first.click()  # another page comes in place, as ever
+    expect(page.locator("h1")).to_contain_text("Kept")
+    page.go_back()
+    expect(page.locator("h1")).to_contain_text("Light")
 
 
 def test_what_a_page_checks_unseen_does_not_stop_who_has_changed_its_code(open_: Callable[..., Visit]) -> None:
