@@ -219,6 +219,7 @@ MAPPED = "() => performance.getEntriesByType('resource').some(({ name }) => name
 TAX = """def tax(income):
     return 0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)
 """
+GCD = "def gcd(a, b):\n    return jnp.gcd(a, b)\n"
 CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
@@ -851,7 +852,7 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     check.click()
     expect(heading).to_have_class("live-solved")
     code(page, 2).fill("def tax(income):\n    return 0.0\n")
-    solve(page, 3, "gcd", "def gcd(a, b):\n    return jnp.gcd(a, b)\n")
+    solve(page, 3, "gcd", GCD)
     expect(yours(page, 3).get_by_role("link", name="Next: Scaler")).to_be_visible()  # not back to the first
     solve(page, 4, "Scaler", SCALER)
     expect(yours(page, 4).get_by_role("link", name="Next: tax")).to_be_visible()
@@ -868,6 +869,18 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
         "href", re.compile("/practice/practice/$")
     )
     expect(page.get_by_role("heading", name="Scaler")).to_have_class("live-solved")
+
+
+def test_a_verdict_is_on_the_code_that_is_seen(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    solve(page, 3, "gcd", GCD)
+    verdict = yours(page, 3).locator(".live-verdict")
+    pasted = GCD.replace("gcd(a, b)", "solution(a, b)", 1) + '\nexamine(solution, "gcd")\n'
+    for other in ("def gcd_new(a, b): return 12345", pasted):
+        code(page, 3).fill(other)
+        page.get_by_role("button", name="Check gcd").click()
+        expect(verdict).to_have_text("gcd: this code does not define gcd; your answer must have that name")
+    expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
 
 
 def test_an_exercise_is_solved_on_a_page_of_the_course_which_does_not_carry_the_examiner(

@@ -20,7 +20,14 @@ export const stub = (source) => {
     : undefined;
 };
 
-export const examination = (name) => `from examiner import examine\nexamine(${name})`;
+// The verdict is on the code that is seen: what an answer of before has defined goes before the next one runs.
+export const cleared = (name) => `globals().pop("${name}", None)`;
+
+export const examination = (name) =>
+  `if "${name}" not in globals():
+    raise NameError("${name}: this code does not define ${name}; your answer must have that name")
+from examiner import examine
+examine(${name})`;
 
 // A page of the course does not carry the examiner, so its kernel gets it from the site.
 export const examiner = { carried: "import examiner", address: new URL("examiner.py", root) };

@@ -1,5 +1,6 @@
 // Exercises, which a site may have: data-live-exercises at the root of its pages then names the module that knows them.
 //   stub(source): the name of the exercise whose stub this code is, if it is one.
+//   cleared(name): the code that takes this name out of the kernel, before the code of a stub's block runs.
 //   examination(name): the code that examines what the page's kernel has under this name. It raises what is wrong.
 //   examiner: where it comes from if a kernel does not have it: code that fails there, `carried`, and the `address` of a
 //     program that brings it.
@@ -11,4 +12,6 @@
 const none = { stub: () => undefined, changed: () => {}, count: () => 0, forget: () => {} };
 const named = document.documentElement.dataset.liveExercises;
 
-export const { stub, examination, examiner, solved, changed, next, count, forget } = named ? await import(named) : none;
+export const { stub, cleared, examination, examiner, solved, changed, next, count, forget } = named
+  ? await import(named)
+  : none;

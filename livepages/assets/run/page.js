@@ -3,7 +3,7 @@
 import { button, cut, known, Off, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
-import { changed, examination, examiner, next, solved, stub } from "./exercises.js";
+import { changed, cleared, examination, examiner, next, solved, stub } from "./exercises.js";
 import { Died, Kernel, Lost } from "./kernel.js";
 import { element, Output, styled } from "./output.js";
 import { Result } from "./result.js";
@@ -324,6 +324,7 @@ class Page {
       if (live.start) {
         await this.#ask(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
       }
+      if (block?.exercise) await kernel.execute(cleared(block.exercise), { silent: true });
       reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
       told = live.key && (await this.#told(cell, output));
       if (live.isolated) await this.#ask("together()");
