@@ -155,11 +155,30 @@ def test_a_misspelled_word_is_taken_for_the_one_that_was_meant(typed: str, meant
         ("who won the football world cup", "No page has “football”"),
         ("convert my model to coreml", "No page has “coreml”"),
         ("ModuleNotFoundError: No module named 'tensorflow_probability.substrates'", "no entry"),
+        ("TypeError: normalize() got an unexpected keyword argument 'a_min'", "no entry"),
+        ("ValueError: unknown dialect: linalg", "no entry"),
         ("psycopg2.OperationalError: could not connect to server: Connection refused", "no entry"),
     ],
 )
 def test_what_has_no_entry_is_said_to_have_none(typed: str, words: str, ask: Ask) -> None:
     assert words in ask([typed])[typed].note
+
+
+@pytest.mark.parametrize(
+    ("pasted", "row"),
+    [
+        ("ModuleNotFoundError: No module named 'jax.config'", "from-jax.config-import-config"),
+        ("No module named 'jax.config'", "from-jax.config-import-config"),
+        ("unknown dialect: mhlo", "compiler_ir-dialect-mhlo"),
+        ("TypeError: 'jaxlib.xla_extension.Device' object is not callable", "arr.device"),
+        ("TypeError: jit() got an unexpected keyword argument 'device'", "jax.jit-device"),
+        ("TypeError: clip() got an unexpected keyword argument 'a_min'", "jnp.clip-a_min-a_max"),
+        ("Warning: `with mesh:` context manager has been deprecated.", "with-mesh"),
+    ],
+)
+def test_a_message_that_a_row_shows_has_an_entry(pasted: str, row: str, ask: Ask) -> None:
+    found = ask([pasted])[pasted]
+    assert (found.sections[0], found.note) == (f"lookup/then-and-now/#old-{row}", "")
 
 
 # --- how it is used -------------------------------------------------------------------------------------------------

@@ -42,6 +42,11 @@ ENTRIES: list[dict[str, Any]] = [
         "title": "<code>jax.experimental.maps.xmap</code>",
         "text": "<p>Removed in 0.4.36. Write:</p><pre><code>jax.shard_map\n</code></pre>",
     },
+    {
+        "location": "lookup/then-and-now/#old-arr.device",
+        "title": "<code>arr.device()</code>",
+        "text": "<p>Removed in 0.4.27.</p><p>TypeError: 'jaxlib._jax.Device' object is not callable</p>",
+    },
 ]
 TRACEBACK = """\
 Traceback (most recent call last):
@@ -107,6 +112,11 @@ def test_a_name_without_a_section_has_its_history(folder: Path) -> None:
     place = "https://jax.example/lookup/names/?filter=jax.gone"
     assert replaced(site, "jax.gone(x)") == f"**jax.gone** {history}\n\n{place}"
     assert history in explained(site, "AttributeError: module 'jax' has no attribute 'gone'")
+
+
+def test_a_message_that_a_row_shows_is_explained_by_it(folder: Path) -> None:
+    found = explained(Site(folder), "TypeError: 'jaxlib.xla_extension.Device' object is not callable")
+    assert found.startswith("## `arr.device()`\n\nRemoved in 0.4.27.")
 
 
 @pytest.mark.parametrize(

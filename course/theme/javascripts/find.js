@@ -307,6 +307,7 @@ const MISSING = [
   [/cannot import name '(\w+)' from '([\w.]+)'/, "$2.$1"],
   [/No module named '([\w.]+)'/, "$1"],
   [/Array\w*' object has no attribute '(\w+)'/, "arr.$1"],
+  [/(?:Error|Warning): ((?:jax|arr)(?:\.\w+)+) (?:is|was|has been) (?:deprecated|removed)/, "$1"],
 ];
 
 const missing = (message) => {
@@ -315,6 +316,32 @@ const missing = (message) => {
     if (found) return name.replace(/\$(\d)/g, (_, group) => found[group]);
   }
   return "";
+};
+
+const OF_JAXLIB = /\bjaxlib(?:\.\w+)*\.(?=\w)/g; // in which module a class is, which changes
+
+// What JAX prints, in the form in which a row under Upgrading shows it: of its first line the first 119 characters, the class
+// without its module, and nothing that depends on the machine or on the release of jaxlib.
+const printed = (message) =>
+  message
+    .split("\n")[0]
+    .replace(/^(?:\w+\.)+(?=\w+:)/, "")
+    .replace(OF_JAXLIB, "")
+    .replace(/\s+/g, " ")
+    .replace(/^(\w+: )?(.{119}).*$/, "$1$2")
+    .trim();
+
+const UNEXPECTED = /(\w+)\(\) got an unexpected keyword argument '(\w+)'/;
+const ROW = /^lookup\/then-and-now\/#old-/;
+
+// The row of an old name that shows a message, or whose title has the keyword that a function does not take any more.
+const rowOf = (message, sections) => {
+  const told = printed(message);
+  const [, called, keyword] = message.match(UNEXPECTED) ?? [];
+  const takes = keyword && new RegExp(`\\b${called}\\((?:\\w+=\\w*,)*${keyword}=`);
+  const shows = (row) => (row.shows ??= row.text.replace(OF_JAXLIB, "")).includes(told);
+  const rows = sections.filter(({ location }) => ROW.test(location));
+  return rows.find((row) => told.split(" ").length > 2 && shows(row)) ?? rows.find(({ title }) => takes?.test(title));
 };
 
 // --- names ---------------------------------------------------------------------------------------------------------
@@ -496,8 +523,10 @@ export const find = async (query, index = whole ??= readAll()) => {
   const text = message || partial ? said : corrected(said, site);
   let hits = rank(site, text, message);
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
-  const exact = (!message && (byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end))) ||
-    byEnd.get(`old-${end}`);
+  const quoted = message || /['`:]/.test(text);
+  const row = quoted ? rowOf(message || text, sections) : undefined;
+  const exact = byEnd.get(`old-${end}`) ||
+    (!message && (row ?? byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end)));
   const name = exact || partial ? undefined : await released(end, message || /'/.test(text));
   const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";
@@ -505,7 +534,8 @@ export const find = async (query, index = whole ??= readAll()) => {
   const entry = hits.find(({ section, share, literal }) =>
     section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
   );
-  if (exact) hits = [{ section: exact, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== exact)];
+  const own = exact || (!name && !entry && row);
+  if (own) hits = [{ section: own, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== own)];
   else if (name) hits = [{ section: name, queryTerms: terms(text) }, ...hits];
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
   else if (unknown.length && !message) {
