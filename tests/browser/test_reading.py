@@ -173,6 +173,59 @@ def test_a_link_to_a_block_scrolls_to_it(visit: Open) -> None:
     assert again.evaluate("scrollY") > 0
 
 
+NEXT = """id => {
+  const part = document.getElementById(id), next = document.activeElement;
+  return next.closest("article") !== null && (part.compareDocumentPosition(next) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+}"""  # whether what has the focus is in the text, in this part or after it
+
+
+@pytest.mark.parametrize("way", ["skip", "contents", "heading", "hit", "elsewhere"])
+def test_reading_by_keyboard_goes_on_from_where_a_link_leads(way: str, visit: Open) -> None:
+    page = visit("basics/derivatives/").page
+    if way == "skip":
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    elif way == "contents":
+        page.locator(".md-sidebar--secondary .md-nav__link").nth(3).focus()
+    elif way == "heading":
+        page.locator("article h2 .headerlink").nth(2).focus()
+    else:
+        page.keyboard.press("/")
+        page.locator(".md-search__input").fill("at a kink" if way == "hit" else "stop a loop early")
+        found = "basics/derivatives" if way == "hit" else "answers/loops"
+        page.locator(f".md-search-result__item a[href*='{found}'][href*='#']:has(h2)").first.focus()
+    for again in (False, True):
+        page.keyboard.press("Enter")
+        page.wait_for_url("**#*" if way != "elsewhere" else "**/answers/loops/**")
+        page.evaluate("() => new Promise((done) => setTimeout(done, 300))")
+        part = page.evaluate("decodeURIComponent(location.hash.slice(1))")
+        target = page.locator(f"[id='{part}']")
+        expect(target.locator(".headerlink") if way == "heading" else target).to_be_focused()
+        expect(target).to_be_in_viewport()
+        page.keyboard.press("Tab")
+        assert page.evaluate(NEXT, part)
+        expect(target).not_to_have_attribute("tabindex", "-1")
+        if way != "skip" or again:
+            break
+        page.get_by_role("link", name="Skip to content").focus()  # which leads to where the address is already
+
+
+def test_a_link_of_a_heading_has_no_line_of_its_own(visit: Open) -> None:
+    page = visit("basics/derivatives/", View("light", 390), has_touch=True, is_mobile=True).page
+    for width in range(320, 420, 7):
+        page.set_viewport_size({"width": width, "height": 800})
+        alone = page.locator("article :is(h1, h2, h3):has(> .headerlink)").evaluate_all("""all => all.filter(heading => {
+          const link = heading.querySelector(".headerlink"), words = document.createRange();
+          words.setStart(heading, 0);
+          words.setEndBefore(link);
+          const last = [...words.getClientRects()].at(-1), own = link.getBoundingClientRect();
+          return own.top > last.bottom - 5;
+        }).map(heading => heading.textContent)""")
+        assert not alone, width
+    link = page.locator("article h2 .headerlink").first
+    assert 0.4 < float(link.evaluate("link => getComputedStyle(link).opacity")) < 1  # nothing hovers there
+
+
 def test_a_note_on_a_line_opens_and_closes(visit: Open) -> None:
     page = visit("start/ten-minutes/").page
     notes = page.locator(".highlight:has(.md-annotation)")

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from course.answers import Site
 from tests.browser.conftest import Found
-from tests.browser.reader import View, Visit
+from tests.browser.reader import View, Visit, hold
 from tests.pasted import all_pasted, read_yaml
 from tests.site.test_answers import PAGES, QUESTION
 
@@ -240,6 +240,75 @@ def test_on_a_slow_line_titles_and_questions_answer_until_the_texts_are_here(vis
     expect(first.locator("mark")).not_to_have_count(0)
 
 
+def test_until_the_texts_are_here_nothing_is_said_to_be_found_that_is_not(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    hold(page, "**/texts.json")
+    page.keyboard.press("/")
+    field = page.locator(".md-search__input")
+    expect(field).to_be_focused()
+    field.fill("qzxwvkj")
+    expect(page.locator(NOTE)).to_have_text("Not in titles and questions; the texts are still on their way.")
+    expect(page.locator(".md-search-result__meta")).to_contain_text("No matching documents")
+
+
+def test_a_completion_is_drawn_only_behind_the_words_that_it_completes(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    page.keyboard.press("/")
+    field, completion = page.locator(".md-search__input"), page.locator(".md-search__suggest")
+    expect(field).to_be_focused()
+    expect(completion).to_have_attribute("aria-hidden", "true")
+    for words in ("gradi", "stop a gradi"):
+        field.clear()
+        field.press_sequentially(words)
+        expect(completion).to_have_text(re.compile(f"^{words}."))
+        expect(completion).to_be_visible()
+    field.evaluate("""field => {
+      field.value = "why is my stop a gradi"; // the theme draws what was typed with the last key
+      field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    }""")
+    expect(completion).not_to_be_visible()
+    field.fill("a question that is much wider than the field of the search and stops a")
+    field.press_sequentially(" gradi")
+    expect(completion).to_have_text(re.compile("stops a gradi."))
+    expect(completion).not_to_be_visible()
+
+
+def test_a_phone_whose_keys_take_no_completion_shows_none(visit: Open) -> None:
+    page = visit("basics/vmap/", View("light", 390), has_touch=True, is_mobile=True).page
+    page.locator("label.md-header__button[for=__search]").click()
+    page.locator(".md-search__input").press_sequentially("gradi")
+    completion = page.locator(".md-search__suggest")
+    expect(completion).to_have_text(re.compile("^gradi."))
+    expect(completion).not_to_be_visible()
+
+
+@pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
+def test_back_from_an_answer_the_search_still_has_the_question(view: View, visit: Open) -> None:
+    page = visit("", view).page
+    opener = page.locator("label.md-header__button[for=__search]" if view.width < 600 else ".md-search__input")
+    field = page.locator(".md-search__input")
+    opener.click()
+    field.fill("how do I stop a loop early")
+    sections(page).first.click()
+    page.wait_for_url("**/answers/loops/**")
+    page.go_back()
+    page.reload()
+    for words in ("how do I stop a loop early", "vmap"):
+        opener.click()
+        expect(field).to_have_value(words)
+        expect(sections(page).first).to_contain_text("stop a loop" if "loop" in words else "vmap")
+        page.wait_for_function("getSelection().toString() === document.querySelector('.md-search__input').value")
+        page.keyboard.type("vmap")
+        expect(field).to_have_value("vmap")
+        page.keyboard.press("Escape")
+    opener.click()
+    page.locator(".md-search [type=reset]").click()
+    page.reload()
+    opener.click()
+    expect(field).to_be_focused()
+    expect(field).to_have_value("")
+
+
 def test_workers_of_others_are_as_they_were(visit: Open) -> None:
     page = visit("basics/vmap/").page
     said = page.evaluate(
@@ -328,7 +397,7 @@ def test_a_note_says_what_was_looked_up_and_goes_away(visit: Open) -> None:
 
 
 def test_an_answer_is_copied_as_a_link_and_as_markdown(visit: Open) -> None:
-    page = visit("answers/loops/", permissions=["clipboard-read", "clipboard-write"]).page
+    page = visit("answers/loops/?h=loop", permissions=["clipboard-read", "clipboard-write"]).page
     bar = page.locator(".live-copy").nth(1)
     bar.get_by_role("button", name="Copy link").click()
     expect(bar.get_by_role("button", name="Copy link")).to_have_text("Copied")

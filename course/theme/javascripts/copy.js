@@ -25,7 +25,12 @@ const button = (label, heading, text) => {
   return made;
 };
 
-const address = (heading) => new URL(`#${heading.id}`, location.href).href;
+// Without the words of the search that led here.
+const address = (heading) => {
+  const found = new URL(`#${heading.id}`, location.href);
+  found.searchParams.delete("h");
+  return found.href;
+};
 
 const title = (heading) => heading.textContent.replace(/¶$/, "").trim();
 

@@ -111,6 +111,26 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 
+// From what a link leads to, reading goes on by keyboard too. Browsers and the theme leave the focus on nothing, from where it
+// would begin with the page again. The link that a heading has to itself keeps the focus.
+let itself;
+const attend = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const place = itself ? target?.querySelector(".headerlink") ?? target : target;
+  if (!place) return;
+  if (place.tabIndex < 0 && !place.hasAttribute("tabindex")) {
+    place.tabIndex = -1;
+    place.addEventListener("blur", () => place.removeAttribute("tabindex"), { once: true });
+  }
+  place.focus({ preventScroll: true });
+};
+addEventListener("click", ({ target }) => {
+  const link = target.closest?.("a[href]");
+  itself = link?.matches(".headerlink");
+  // When everybody else has done with the click.
+  if (link?.hash && link.pathname === location.pathname && link.host === location.host) setTimeout(attend);
+}, true);
+
 // What the browser keeps under a name; nothing where it may not keep anything.
 const stored = (name) => {
   try {
@@ -224,6 +244,8 @@ const arrived = () => {
     import(new URL("copy.js", own)).then(({ addCopies }) => addCopies());
   }
   open();
+  // A reader who has come back, or who has begun, is somewhere else.
+  if (location.hash && !back && (shown || document.activeElement === document.body)) attend();
   if (shown === location.pathname) return;
   shown = location.pathname;
   go();

@@ -47,7 +47,8 @@ class Search extends EventTarget {
   }
 
   #answer(data) {
-    say(data.note ?? "");
+    const none = data.partial && !data.items.length;
+    say(none ? "Not in titles and questions; the texts are still on their way." : data.note ?? "");
     this.#tell({ id: this.#asked.id, type: 3, data });
   }
 
@@ -81,6 +82,18 @@ document.addEventListener("DOMContentLoaded", () => {
     watcher = toggle.checked && window.CloseWatcher ? new CloseWatcher() : undefined;
     if (watcher) watcher.onclose = () => toggle.checked && toggle.click();
   });
+  // The theme draws a completion behind what is typed, of which it may know an earlier state, and as wide as it gets.
+  const field = document.querySelector(".md-search__input");
+  const completion = document.querySelector(".md-search__suggest");
+  const fit = () => {
+    const text = completion.textContent.replaceAll("\u00a0", " ");
+    const fits = [field, completion].every((part) => part.scrollWidth <= part.clientWidth);
+    completion.style.visibility = fits && text.startsWith(field.value) ? "" : "hidden";
+  };
+  if (field && completion) {
+    new MutationObserver(fit).observe(completion, { childList: true });
+    field.addEventListener("input", fit);
+  }
   const list = document.querySelector(".md-search-result__list");
   if (list) {
     new MutationObserver(() => [...list.children].forEach((item) => lead(item.querySelectorAll("a[href]")))).observe(
@@ -88,6 +101,37 @@ document.addEventListener("DOMContentLoaded", () => {
       { childList: true },
     );
   }
+});
+
+// The last question of a tab is there again, with what was found, when the search is opened again; typing replaces it.
+const question = {
+  get last() {
+    try {
+      return sessionStorage.getItem("live-asked") ?? "";
+    } catch {
+      return "";
+    }
+  },
+  set last(words) {
+    try {
+      sessionStorage.setItem("live-asked", words);
+    } catch {
+      // the next page does not know it
+    }
+  },
+};
+document.addEventListener(
+  "input",
+  ({ target }) => target.matches(".md-search__input") && (question.last = target.value),
+);
+document.addEventListener("reset", ({ target }) => target.matches(".md-search__form") && (question.last = ""));
+document.addEventListener("focusin", ({ target }) => {
+  if (!target.matches(".md-search__input")) return;
+  if (!target.value && question.last) {
+    target.value = question.last;
+    target.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  setTimeout(() => target.select()); // after a click has set the cursor
 });
 
 // The theme listens for keys; a paste from a menu or on a phone gives it none.
