@@ -1,6 +1,7 @@
 """The line under a title and the map of the course; formulas."""
 
 import re
+from html import unescape
 
 import markdown
 import pytest
@@ -198,6 +199,36 @@ def test_formulas_become_mathml() -> None:
     assert "A cost of $5" in html and "<msup><mi>y</mi><mn>2</mn></msup>" in html and "<mo>&#x0003C;</mo>" in html
     assert '<div class="live-formula" data-search-exclude><math' in html and 'display="block"' in html
     assert "arithmatex" not in html
+
+
+@pytest.mark.parametrize(
+    ("tex", "spaced"),
+    [
+        (r"\sin t", "sin t"),
+        (r"r\cos t", "r cos t"),
+        (r"r \cos(t)", "r cos(t)"),
+        (r"-\log p", "−log p"),
+        (r"(a)\log_2 n \log n", "(a) log2 n log n"),
+        (r"\left(a\right)\sin^2\left(x\right)", "(a) sin2(x)"),
+        (r"n!\log \sum_i x^2 \log\, x", "n! log∑ix2 logx"),
+        (r"\frac{a \log a}{b}", "a log ab"),
+        (r"\begin{cases}r \cos t\end{cases}", "{r cos t"),
+        (r"x y", "xy"),
+    ],
+)
+def test_names_of_functions_in_formulas_have_thin_spaces(tex: str, spaced: str) -> None:
+    thin = formulas(f"See ${tex}$ there.").replace('<mspace width="0.1667em" />', " ")
+    said = re.sub("<[^>]+>", "", thin)
+    assert unescape(said) == f"See {spaced} there."
+
+
+@pytest.mark.parametrize("around", ["({},", "{}.", "({}),", "{}:", "{}?"])
+def test_a_formula_stays_on_the_line_of_the_punctuation_around_it(around: str) -> None:
+    said = formulas(f"See {around.format('$x$')} there.")
+    before, after = around.split("{}")
+    assert f'See <span style="white-space: nowrap">{before}<span class="live-formula"' in said
+    assert f"</math></span>{after}</span> there." in said
+    assert "nowrap" not in formulas("See $x$ there, $y$ and\n\n$$\nx\n$$\n")
 
 
 @pytest.mark.parametrize(

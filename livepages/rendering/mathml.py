@@ -5,12 +5,19 @@
 
 import html
 import re
+from itertools import pairwise
+from xml.etree.ElementTree import Element, tostring
+from xml.sax.saxutils import unescape
 
-from latex2mathml.converter import convert
+from latex2mathml.converter import convert_to_element
 from markdown import Extension, Markdown
 from markdown.postprocessors import Postprocessor
 
-_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+# Each with the punctuation around it.
+_FORMULA = re.compile(r'([(\[]*)<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\2>([^\w\s<&]*)', re.DOTALL)
+_NAME = re.compile(r"[^\W\d_]{2}")
+_SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
+_CLOSING = (")", "]", "}", "!")
 
 
 class FormulaError(Exception):
@@ -38,24 +45,55 @@ class _Formulas(Postprocessor):
         return _FORMULA.sub(self._set, text)
 
     def _set(self, formula: re.Match[str]) -> str:
+        before, tag, opening, tex, after = formula.groups()
         try:
-            return _mathml(formula)
+            mathml = _mathml(html.unescape(tex).strip(), "block" if opening == "[" else "inline")
         except FormulaError as error:
             if self.errors is None:
                 raise
             self.errors.append(error)
             return formula[0]
+        whole = f'{before}<{tag} class="live-formula" data-search-exclude>{mathml}</{tag}>{after}'
+        # Browsers would end a line between a formula and the comma after it.
+        return f'<span style="white-space: nowrap">{whole}</span>' if tag == "span" and before + after else whole
 
 
-def _mathml(formula: re.Match[str]) -> str:
-    tag, opening, tex = formula.groups()
-    tex = html.unescape(tex).strip()
+def _mathml(tex: str, display: str) -> str:
     if len(re.findall(r"(?<!\\){", tex)) != len(re.findall(r"(?<!\\)}", tex)):
         raise FormulaError(tex, "has a brace too many or too few")
     try:
-        mathml = convert(tex, display="block" if opening == "[" else "inline")
+        tree = convert_to_element(tex, display=display)
     except Exception as error:
         raise FormulaError(tex, f"cannot be set: {type(error).__name__}") from error
+    for row in tree.iter():
+        if row.tag in ("mrow", "mstyle", "mtd"):
+            _space(row)
+    mathml = unescape(tostring(tree, encoding="unicode"))  # its texts are written with references to characters
     if unknown := re.search(r">(\\[A-Za-z]+)<", mathml):
         raise FormulaError(tex, f"has a command that is not known: {unknown[1]}")
-    return f'<{tag} class="live-formula" data-search-exclude>{mathml}</{tag}>'
+    return mathml
+
+
+def _space(row: Element) -> None:
+    """Put thin spaces beside the names of functions where TeX does: "r cos t", but "-cos(t)"."""
+    for place, (left, right) in reversed(list(enumerate(pairwise(row), start=1))):
+        if (_is_name(left) and not _is_operator(right, 0)) or (_is_name(right) and not _is_operator(left, -1)):
+            row.insert(place, Element("mspace", {"width": "0.1667em"}))
+
+
+def _is_name(part: Element) -> bool:
+    """Whether this is the name of a function, perhaps with an index or an exponent."""
+    while part.tag in _SCRIPTS:
+        part = part[0]
+    return part.tag == "mi" and bool(_NAME.match(_text(part)))
+
+
+def _is_operator(part: Element, end: int) -> bool:
+    """Whether this begins (`end` is 0) or ends (-1) with what has its own space, or with a parenthesis that opens."""
+    while part.tag in (*_SCRIPTS, "mrow") and len(part):
+        part = part[end if part.tag == "mrow" else 0]
+    return part.tag == "mspace" or (part.tag == "mo" and not (end and _text(part) in _CLOSING))
+
+
+def _text(part: Element) -> str:
+    return html.unescape(part.text or "")
