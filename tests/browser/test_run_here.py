@@ -220,6 +220,11 @@ TAX = """def tax(income):
     return 0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)
 """
 GCD = "def gcd(a, b):\n    return jnp.gcd(a, b)\n"
+SAID = """() => {  // what the box of block 3 says, each time that it changes
+  const status = document.querySelector('[aria-label="Your output of block 3"] > .live-note');
+  window.said = [];
+  new MutationObserver(() => said.push(status.textContent)).observe(status, { childList: true });
+}"""
 CONFIG = f"""
 INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
@@ -881,6 +886,40 @@ def test_a_verdict_is_on_the_code_that_is_seen(open_: Callable[..., Visit]) -> N
         page.get_by_role("button", name="Check gcd").click()
         expect(verdict).to_have_text("gcd: this code does not define gcd; your answer must have that name")
     expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
+
+
+def test_one_check_at_a_time_says_what_it_does_until_its_verdict(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    solve(page, 3, "gcd", GCD)
+    box, check = yours(page, 3), page.get_by_role("button", name="Check gcd")
+    verdict, status = box.locator(".live-verdict"), box.locator(":scope > .live-note")
+    page.evaluate(SAID)
+    code(page, 3).fill("print('once')\ndef gcd(a, b):\n    while True: pass\n")
+    check.evaluate("check => { for (let press = 0; press < 3; press += 1) check.click(); }")
+    expect(check).to_be_disabled()
+    assert page.evaluate("said")[0] == "Checking …"  # in the place of the verdict on other code
+    expect(status).to_have_text("Examining … (it ends after 60 seconds of computing; Stop ends it now)")
+    expect(verdict).to_have_count(0)
+    code(page, 3).fill(GCD)  # while the loop is judged
+    page.get_by_role("button", name="Stop").click()
+    expect(verdict).to_have_text("Stopped. This is on what stood here when you pressed Check.")
+    expect(status).to_contain_text("Yours: ")
+    expect(check).to_be_enabled()
+    said = page.evaluate("said")
+    assert [words for words in said if "Yours: " in words] == said[-1:] and said.count("Checking …") == len(said) - 2
+    expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
+    check.click()
+    expect(verdict).to_contain_text("gcd: right")
+    expect(page.get_by_role("heading", name="Largest")).to_have_class("live-solved")
+
+    page.get_by_role("button", name="Edit block 4").click()
+    code(page, 4).fill("class Scaler:\n    def __init__(self, factor):\n        while True: pass\n")
+    page.get_by_role("button", name="Check Scaler").click()
+    expect(yours(page, 4)).to_contain_text("Examining …")
+    page.get_by_role("button", name="Restart").click()
+    expect(page.get_by_role("button", name="Check Scaler")).to_be_enabled()
+    expect(page.get_by_text("Checking …")).to_have_count(0)
+    expect(verdict).to_contain_text("gcd: right")
 
 
 def test_an_exercise_is_solved_on_a_page_of_the_course_which_does_not_carry_the_examiner(

@@ -29,6 +29,8 @@ export const examination = (name) =>
 from examiner import examine
 examine(${name})`;
 
+export const ends = "it ends after 60 seconds of computing"; // examiner/limit.py
+
 // A page of the course does not carry the examiner, so its kernel gets it from the site.
 export const examiner = { carried: "import examiner", address: new URL("examiner.py", root) };
 

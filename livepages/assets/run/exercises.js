@@ -2,6 +2,7 @@
 //   stub(source): the name of the exercise whose stub this code is, if it is one.
 //   cleared(name): the code that takes this name out of the kernel, before the code of a stub's block runs.
 //   examination(name): the code that examines what the page's kernel has under this name. It raises what is wrong.
+//   ends: what ends an examination, to be said when one takes long.
 //   examiner: where it comes from if a kernel does not have it: code that fails there, `carried`, and the `address` of a
 //     program that brings it.
 //   solved(name, block): take note that it is solved, by what is written into the block of this id.
@@ -12,6 +13,6 @@
 const none = { stub: () => undefined, changed: () => {}, count: () => 0, forget: () => {} };
 const named = document.documentElement.dataset.liveExercises;
 
-export const { stub, cleared, examination, examiner, solved, changed, next, count, forget } = named
+export const { stub, cleared, examination, ends, examiner, solved, changed, next, count, forget } = named
   ? await import(named)
   : none;

@@ -3,7 +3,7 @@
 import { button, cut, known, Off, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
-import { changed, cleared, examination, examiner, next, solved, stub } from "./exercises.js";
+import { changed, cleared, ends, examination, examiner, next, solved, stub } from "./exercises.js";
 import { Died, Kernel, Lost } from "./kernel.js";
 import { element, Output, styled } from "./output.js";
 import { Result } from "./result.js";
@@ -12,6 +12,7 @@ import { list } from "./stored.js";
 const root = new URL("../../../", import.meta.url);
 const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
 const STOPS = 4000; // milliseconds in which what can be interrupted ends
+const LONG = 3000; // milliseconds after which a reader hears how long an examination can take
 const AGAIN = 1500; // milliseconds after which it is interrupted again: the first time it may not have begun yet
 
 // A text of the site.
@@ -388,6 +389,7 @@ class Page {
     if (carried.status !== "ok" && goes()) await this.#kernel.execute(await text(examiner.address), { silent: true });
     if (!goes()) return "";
     this.say(`Examining ${name} …`);
+    const late = setTimeout(() => cell.block.yours?.checking(`Examining … (${ends}; Stop ends it now)`), LONG);
     let reply;
     try {
       reply = await this.#kernel.execute(examination(name), { each: (kind, content) => output.take(kind, content) });
@@ -396,6 +398,8 @@ class Page {
       this.#forget();
       this.say(error.message);
       return { right: false, words: output.stdout.trim() || `${name}: its process ended while it was examined` };
+    } finally {
+      clearTimeout(late);
     }
     this.say(this.#state());
     if (reply.status === "ok") return { right: true, words: output.stdout.trim() };
@@ -477,6 +481,7 @@ class Page {
     const kernel = this.#kernel;
     this.#forget();
     this.#drop();
+    for (const block of this.blocks) block.checked();
     const dropped = this.#waiting ? " What waited for it does not run." : "";
     this.#waiting = 0;
     this.say(`The kernel has ended; Run starts a new one.${dropped}`);
@@ -568,8 +573,10 @@ class Cell {
   }
 
   get code() {
-    return this.block?.code ?? this.source;
+    return this.judged ?? this.block?.code ?? this.source;
   }
+
+  judged; // the code that is judged, whatever its reader writes meanwhile
 
   // The name of its file in the kernel, which errors and warnings say: its lines are those that a reader sees.
   get file() {
@@ -595,6 +602,10 @@ class Block {
     return this.#editor?.value ?? this.cell.source;
   }
 
+  get edited() {
+    return this.code !== this.cell.source;
+  }
+
   // Show the entry that is kept of it.
   follow(entry) {
     const code = entry?.code ?? this.cell.source;
@@ -605,7 +616,7 @@ class Block {
       this.#note.replaceChildren("Another tab has changed this block; what you write here takes its place. ", take);
       return;
     }
-    const edited = this.cell.edited;
+    const edited = this.edited;
     this.#kept = entry;
     this.#edit();
     this.#editor.setOptions({ value: code });
@@ -620,9 +631,9 @@ class Block {
 
   // Keep what is written, without what an examiner said of other code.
   #changed() {
-    this.#back.disabled = !this.cell.edited;
+    this.#back.disabled = !this.edited;
     if (this.code === (this.#kept?.code ?? this.cell.source)) return;
-    this.#kept = this.cell.edited ? { code: this.code, original: this.original } : undefined;
+    this.#kept = this.edited ? { code: this.code, original: this.original } : undefined;
     this.page.store(this.id, this.#kept);
     if (this.exercise) changed(this.exercise, this.id);
     this.#note.textContent = "";
@@ -652,6 +663,7 @@ class Block {
 
   #run;
   #back;
+  #check;
   #note = element("span", { className: "live-note", role: "status" });
   #kept; // the entry of what is written
 
@@ -661,7 +673,7 @@ class Block {
       ariaLabel: `Put back the original of ${this.name}`,
       disabled: true,
     });
-    const check = button("Check", () => this.check(), {
+    this.#check = button("Check", () => this.check(), {
       ariaLabel: `Check ${this.exercise}`,
       className: "live-check",
     });
@@ -671,7 +683,7 @@ class Block {
         "p",
         { className: "live-tools" },
         this.#run,
-        ...(this.exercise ? [check] : []),
+        ...(this.exercise ? [this.#check] : []),
         this.#back,
         hint,
         " ",
@@ -719,17 +731,46 @@ class Block {
     textarea.setSelectionRange(at, at);
   }
 
-  // Have what is written judged.
+  // Have what is written judged, once at a time.
   async check() {
     this.focus();
-    await this.page.enqueue(this.result, async (goes) => {
-      const verdict = await this.page.examine(this.cell, this.exercise, goes);
-      if (!verdict) return;
-      if (verdict.right) solved(this.exercise, this.id);
-      if (this.#kept) this.page.store(this.id, this.#kept = { ...this.#kept, verdict });
-      const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
-      this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others, this.id)] : []));
-    });
+    if (this.#check.disabled) return;
+    this.#checking();
+    let code = this.code;
+    await this.page.enqueue(this.result, (goes) => this.#judge(code ?? this.code, goes));
+    code = undefined; // if it was not judged, it waits for a server, and may be changed until there is one
+    this.checked();
+  }
+
+  #checking() {
+    this.#check.disabled = true;
+    this.begin().checking("Checking …");
+  }
+
+  // No check is on its way any more.
+  checked() {
+    if (this.#check) this.#check.disabled = false;
+    if (this.yours?.checked() !== false) return;
+    this.yours.element.remove();
+    this.yours = undefined;
+  }
+
+  async #judge(code, goes) {
+    this.#checking();
+    this.cell.judged = code;
+    let verdict;
+    try {
+      verdict = await this.page.examine(this.cell, this.exercise, goes);
+    } finally {
+      this.cell.judged = undefined;
+      this.checked();
+    }
+    if (!verdict) return;
+    if (code !== this.code) return this.yours?.judge(verdict, " This is on what stood here when you pressed Check.");
+    if (verdict.right) solved(this.exercise, this.id);
+    if (this.#kept) this.page.store(this.id, this.#kept = { ...this.#kept, verdict });
+    const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
+    this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others, this.id)] : []));
   }
 
   // The place for the output of the block here.

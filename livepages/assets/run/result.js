@@ -5,6 +5,8 @@ export class Result {
   #status = element("p", { className: "live-note", role: "status" });
   #place = element("div");
   #output;
+  #checks = ""; // what is said while an examiner is at work, in the place of what a run ends with
+  #said; // what a run ended with while one was
 
   // Before the published result, for a block of this name; figures are described by these words.
   constructor(published, name, words) {
@@ -21,7 +23,7 @@ export class Result {
   // Begin anew; gives the output that a kernel fills, which may have begun out of sight.
   begin(output) {
     this.element.querySelector(".live-verdict")?.remove();
-    this.#status.textContent = "Running …";
+    this.#status.textContent = this.#checks || "Running …";
     if (output) {
       this.#place.replaceChildren(...output.place.childNodes);
       return (this.#output = Object.assign(output, { place: this.#place }));
@@ -32,8 +34,28 @@ export class Result {
   // End with what there is to say of it, and whether it equals what is published, where that can be said.
   end(words, equal = "") {
     this.#output.finish();
-    this.#status.textContent = words;
+    this.#said = words;
+    this.#status.textContent = this.#checks || words;
     this.element.dataset.equal = equal;
+  }
+
+  // Say how far an examiner is, in the place of all that was said of other code, until `checked`.
+  checking(words) {
+    if (!this.#checks) {
+      this.element.querySelector(".live-verdict")?.remove();
+      this.#place.replaceChildren();
+      this.#said = undefined;
+      this.element.dataset.equal = "";
+    }
+    this.#checks = this.#status.textContent = words;
+  }
+
+  // End that, with what the run ended with; whether anything is shown.
+  checked() {
+    if (!this.#checks) return true;
+    this.#checks = "";
+    this.#status.textContent = this.#said ?? "";
+    return this.#said !== undefined;
   }
 
   // Show what an examiner said before, when the page was last open.
