@@ -614,8 +614,8 @@ def test_what_other_hosts_gave_is_shown_where_it_differs(recorded: tuple[Site, P
     assert "live-elsewhere" not in shown(site, page, run)
     file = site.root / "records/old/page.yml"
     file.write_text(file.read_text().replace("x is 2.0", "x is <3.0"))
-    found = re.findall(r"<summary>(cpu, jax .*?)</summary><pre><code>(.*?)</code>", shown(site, page, run))
-    assert found == [("cpu, jax 0.4.1", "x is &lt;3.0")]
+    found = re.findall(r"<summary>(.*?)</summary><pre><code>(.*?)</code>", shown(site, page, run))
+    assert found == [("jax 0.4.1 (cpu)", "x is &lt;3.0")]
 
 
 def test_where_time_is_the_point_other_hosts_are_always_shown(site: Site) -> None:
@@ -623,7 +623,7 @@ def test_where_time_is_the_point_other_hosts_are_always_shown(site: Site) -> Non
     record(site.project, "cpu", [(page, run)])
     assert "live-elsewhere" not in shown(site, page, run)  # this very host
     rename(site, "old", jax="0.4.1")
-    assert "<summary>cpu, jax 0.4.1</summary><pre><code>1 s</code>" in shown(site, page, run)
+    assert "<summary>jax 0.4.1 (cpu)</summary><pre><code>1 s</code>" in shown(site, page, run)
 
 
 def test_what_cannot_run_here_is_shown_from_the_newest_record_and_said_so(site: Site) -> None:

@@ -276,7 +276,8 @@ def _other_hosts(result: BlockResult, context: _Context) -> str:
             continue
         differs = differ(here, other.entry, options.tolerance, noise_patterns=context.runtime.noise_patterns)
         if differs or (options.volatile and other.entry.text):
-            label, body = html.escape(_label(other)), html.escape(other.entry.text)
+            label = html.escape(f"{other.host.release} ({other.device or other.host.device})")
+            body = html.escape(other.entry.text)
             host = f"{other.host.name}, {other.host.computer}, {other.host.day}"
             cost = f"{_time(other.entry.seconds)}{_counts(other.entry)}; {host}"
             others.append(

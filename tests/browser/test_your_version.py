@@ -78,6 +78,9 @@ def test_an_output_of_the_nearest_release_is_open(visit: Callable[..., Visit]) -
     other = re.search(r"jax ([\d.]+)", row.locator("summary").inner_text())
     assert other
     expect(row).not_to_have_attribute("open", "")
+    # What leads to another output must not read as a caption of the one above it.
+    words = page.locator(".live-elsewhere").first.evaluate("row => getComputedStyle(row, '::before').content")
+    assert words == '"compare with"'
     choose(page, other[1])
     expect(row).to_have_attribute("open", "")
     expect(row.locator("summary")).to_contain_text("your release")
