@@ -216,6 +216,7 @@ SCALER = """class Scaler:
         return self.multiply(self.factor, x)
 """
 MAPPED = "() => performance.getEntriesByType('resource').some(({ name }) => name.endsWith('/sitemap.xml'))"
+PROGRAM = "**/live-kernel.py"
 TAX = """def tax(income):
     return 0.2 * jnp.maximum(income - 10.0, 0.0) + 0.2 * jnp.maximum(income - 50.0, 0.0)
 """
@@ -479,6 +480,67 @@ def test_a_jump_within_a_page_scrolls_and_ends_nothing(open_: Callable[..., Visi
     expect(page.locator("h1")).to_contain_text("Kept")
     page.go_back()
     expect(page.locator("h1")).to_contain_text("Light")
+
+
+def test_long_output_is_followed_until_its_reader_scrolls_up(open_: Callable[..., Visit], tmp_path: Path) -> None:
+    page = open_("").page
+    page.get_by_role("button", name="Edit block 1").click()
+    typed(
+        page,
+        1,
+        f"""
+import pathlib, time
+
+for part in range(3):
+    for line in range(60):
+        print(part, line, flush=True)
+    while not pathlib.Path({str(tmp_path)!r}, str(part)).exists():
+        time.sleep(0.05)
+""",
+    )
+    shown = yours(page, 1).locator(".live-stdout code")
+    ends = "code => code.scrollTop > 0 && code.scrollTop + code.clientHeight >= code.scrollHeight - 2"
+    for part, follows in enumerate((True, True, False)):
+        expect(shown).to_contain_text(f"{part} 59")
+        assert shown.evaluate(ends) == follows, part
+        if part == 1:
+            shown.evaluate("code => new Promise((done) => { code.onscroll = done; code.scrollTop = 100; })")
+        (tmp_path / str(part)).touch()
+    assert shown.evaluate("code => code.scrollTop") == 100
+
+
+def test_nothing_moves_under_the_pointer_at_home_when_output_comes(open_: Callable[..., Visit]) -> None:
+    page = open_("").page
+    page.add_style_tag(path=ROOT / "course/theme/stylesheets/home.css")
+    page.evaluate(
+        """() => {
+          const article = document.querySelector("article");
+          const column = (...parts) => { const made = document.createElement("div"); made.append(...parts); return made; };
+          const hero = column(column(article.querySelector("h1")), column(...article.children));
+          hero.className = "live-hero";
+          article.append(hero);
+        }"""
+    )
+    before = page.locator("h1").bounding_box()
+    page.get_by_role("button", name="Edit block 1").click()
+    typed(page, 1, "print('much\\n' * 60)")
+    expect(yours(page, 1)).to_contain_text("Edited")
+    assert page.locator("h1").bounding_box() == before
+
+
+def test_the_list_of_edits_returns_to_where_its_reader_was(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    page.get_by_role("button", name="Edit block 2").click()
+    page.evaluate("scrollTo(0, 300)")
+    mine = page.get_by_role("button", name="Your edits")
+    mine.click()
+    panel = page.get_by_role("region", name="Your edits")
+    expect(panel).to_be_in_viewport()
+    assert page.evaluate("scrollY") > 600
+    panel.get_by_role("button", name="Close").click()
+    expect(panel).to_have_count(0)
+    assert page.evaluate("scrollY") == 300
+    expect(mine).to_be_focused()
 
 
 def test_what_a_page_checks_unseen_does_not_stop_who_has_changed_its_code(open_: Callable[..., Visit]) -> None:
@@ -1082,10 +1144,17 @@ def test_a_published_page_runs_on_a_server_that_the_reader_starts(
             try:
                 port = next(int(part.partition("=")[2]) for part in server if ".port=" in part)
                 until(lambda port=port: listens(port))  # type: ignore[misc]
+                program = reader.hold(page, PROGRAM)
                 panel.get_by_role("button", name="Connect").click()
                 if not right:
                     expect(panel.get_by_role("status")).to_contain_text("refuses this page: another command started it")
                     continue
+                expect(panel).to_have_count(0)
+                expect(bar.get_by_role("status")).to_have_text("Starting a kernel …")
+                while not program:
+                    page.wait_for_timeout(50)
+                program[0].continue_()
+                page.unroute(PROGRAM)
                 expect(yours(page, 2)).to_contain_text("Equal to the published output.")
                 page.reload()
                 visit.settle()  # until the page has returned to the text that was in view, a click may miss its button

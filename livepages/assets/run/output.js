@@ -31,13 +31,25 @@ const plain = (text) =>
 const code = (kind, ...text) =>
   element("div", { className: `highlight ${kind}` }, element("pre", {}, element("code", {}, ...text)));
 
+// What keeps a region that grows at its end, unless its reader has scrolled up in it, and until they are back at the end.
+const follower = (region) => {
+  let follows = true;
+  let top = 0;
+  region.addEventListener("scroll", () => {
+    if (region.scrollTop + region.clientHeight >= region.scrollHeight - 2) follows = true;
+    else if (region.scrollTop < top) follows = false;
+    top = region.scrollTop;
+  });
+  return () => follows && (region.scrollTop = region.scrollHeight);
+};
+
 export class Output {
   stdout = "";
   stderr = "";
   figures = 0;
   error = "";
   values = true; // whether what a block's last line is worth is shown
-  #last; // the element that the stream goes on in, its name and its text
+  #last; // the element that the stream goes on in, its name, its text, and what scrolls to the end of that
   #size = 0;
 
   // In an element, which is emptied; figures are described by these words.
@@ -68,11 +80,13 @@ export class Output {
     if (this.#last?.name !== name) {
       const shown = code(`live-${name}`);
       this.place.append(shown);
-      this.#last = { name, text: "", place: shown.querySelector("code") };
+      const place = shown.querySelector("code");
+      this.#last = { name, text: "", place, follow: follower(place) };
     }
     this.#last.text += text.slice(0, room);
     const more = this.#size > LIMIT ? "\n[… the rest is left out]" : "";
     this.#last.place.textContent = plain(this.#last.text).trimEnd() + more;
+    this.#last.follow();
   }
 
   #error({ ename, evalue, traceback }) {

@@ -182,6 +182,7 @@ class Page {
     document.querySelector(".live-panel")?.remove();
     const place = panel(this.about.install, this.#hears, async (kernel) => {
       this.#offer(true);
+      this.say("Starting a kernel …");
       try {
         if (await this.#prepare(kernel)) again();
       } catch (error) {
@@ -505,12 +506,18 @@ class Page {
 
   showStored() {
     document.querySelector(".live-panel")?.remove();
+    const [top, focus] = [scrollY, document.activeElement];
+    const close = () => {
+      panel.remove();
+      scrollTo({ top, behavior: "instant" });
+      focus.focus({ preventScroll: true });
+    };
     const place = element("div");
     const panel = element(
       "section",
       { className: "live-panel", ariaLabel: "Your edits" },
       place,
-      element("p", {}, button("Close", () => panel.remove())),
+      element("p", {}, button("Close", close)),
     );
     list(place, () => this.follow());
     this.#bar.before(panel);
