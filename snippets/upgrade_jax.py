@@ -22,10 +22,13 @@ from typing import NamedTuple
 KNOWN: dict[str, dict[str, str]] = {}
 # From upgrade_names.txt: all that the modules of the release hold, with "!" behind what is deprecated.
 NAMES: dict[str, str] = {}
-# From public_names.json: keywords that a function took in an earlier release.
+# From public_names.json: keywords that a function took in an earlier release; names that are elsewhere now, as messages
+# of JAX say; and what else these advise.
 KEYWORDS: dict[str, str] = {}
+MOVED: dict[str, str] = {}
+ADVICE: dict[str, str] = {}
 RELEASE = "today's JAX"
-PAGE = "lookup/then-and-now/"
+PAGE = "Live JAX: lookup/then-and-now/"
 MARK = "# upgrade_jax: "
 PRIVATE = "jax._src."
 
@@ -158,13 +161,16 @@ UPDATES = {"update": "set", "add": "add", "mul": "multiply", "min": "min", "max"
 METHODS = {  # of arrays, whatever the array is called
     "block_host_until_ready": "block_until_ready()",
     "to_py": "np.asarray(x)",
+    "device()": "x.device",
     "device_buffer": "x.addressable_data(0)",
     "device_buffers": "[shard.data for shard in x.addressable_shards]",
 }
 PARTIAL = ("functools.partial", "jax.partial", "jax.util.partial")
+MESHES = "jax.sharding.Mesh", "jax.make_mesh", *(name for name, new in MOVES.items() if new == "jax.sharding.Mesh")
+FORMS = "with mesh:", "compiler_ir(dialect='mhlo')", "cost_analysis()[0]"  # whatever the objects are called
 # What `import jax` does not import.
-APART = ("jax.extend.core", "jax.extend.backend", "jax.extend.linear_util", "jax.example_libraries.stax",
-         "jax.example_libraries.optimizers", "jax.scipy.linalg")  # fmt: skip
+APART = ("jax.extend.core", "jax.extend.backend", "jax.extend.linear_util", "jax.extend.random",
+         "jax.example_libraries.stax", "jax.example_libraries.optimizers", "jax.scipy.linalg")  # fmt: skip
 
 
 class Edit(NamedTuple):
@@ -233,6 +239,8 @@ class _File:
         self._aliases()
         self.lasting = self._lasting()
         self.gone: set[ast.AST] = set()  # names that are no longer in the text
+        self.uses_jax = any(full.startswith("jax") for full in self.bound.get(self.tree, {}).values())
+        self.meshes = self._meshes()
         self.kept = self._kept_functions()
         self.tested = self._tested()
 
@@ -364,6 +372,10 @@ class _File:
                 self._call(node)
             elif isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
                 self._use(node)
+            elif isinstance(node, (ast.With, ast.AsyncWith)):
+                self._with(node)
+            elif isinstance(node, ast.Subscript):
+                self._subscript(node)
             elif isinstance(node, ast.Attribute) and self.full(node).startswith(
                 PRIVATE
             ):  # something is put in its place
@@ -422,14 +434,56 @@ class _File:
                 found |= {self.full(each) for each in ast.walk(node)} & ARRAYS
         return found
 
+    def _with(self, node: ast.With | ast.AsyncWith) -> None:
+        """Mark a context that is a mesh, where the file shows that it is one."""
+        for item in node.items:
+            made, given = self._makes_mesh(item.context_expr), item.context_expr
+            named = isinstance(given, (ast.Name, ast.Attribute)) and ast.unparse(given) in self.meshes
+            if (made or named) and not self.guarded(node):
+                self.leave(node, "with mesh:")
+
+    def _makes_mesh(self, node: ast.AST | None) -> bool:
+        return isinstance(node, ast.Call) and self.full(node.func) in MESHES
+
+    def _meshes(self) -> set[str]:
+        """The names and attributes that are meshes wherever this file binds them."""
+        found: dict[str, list[bool]] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    found.setdefault(ast.unparse(target), []).append(self._makes_mesh(node.value))
+            elif isinstance(node, ast.arg):
+                annotated = node.annotation is not None and self.full(node.annotation) in MESHES
+                found.setdefault(node.arg, []).append(annotated)
+        bound = [ast.unparse(node) for node in ast.walk(self.tree) if isinstance(getattr(node, "ctx", None), ast.Store)]
+        arguments = [node.arg for node in ast.walk(self.tree) if isinstance(node, ast.arg)]
+        return {name for name, are in found.items() if all(are) and (bound + arguments).count(name) == len(are)}
+
+    def _subscript(self, node: ast.Subscript) -> None:
+        """Mark the first of what `cost_analysis` returns, which was a list."""
+        first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        if first and isinstance(called, ast.Attribute) and called.attr == "cost_analysis" and not self.guarded(node):
+            self.leave(node, "cost_analysis()[0]")
+
     def _method(self, node: ast.Attribute) -> None:
-        if node.attr in METHODS and any(full.startswith("jax") for full in self.bound.get(self.tree, {}).values()):
+        if node.attr == "device":
+            self._device(node)
+        if node.attr in METHODS and self.uses_jax:
             end = self.at(node.end_lineno, node.end_col_offset)
             if node.attr == "block_host_until_ready" and not self.guarded(node):
                 self.edits.append(Edit(end - len(node.attr), end, "block_until_ready"))
                 self.found(node, f".{node.attr}", ".block_until_ready", True)
             elif not self.guarded(node):
                 self.found(node, f".{node.attr}", f"if this is an array of JAX, write {METHODS[node.attr]}", False)
+
+    def _device(self, node: ast.Attribute) -> None:
+        """Mark a call without arguments of a method that is an attribute now; `self` is no array."""
+        call = self.parents[node]
+        own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        called = isinstance(call, ast.Call) and call.func is node and not (call.args or call.keywords)
+        if called and not own and self.uses_jax and not self.guarded(node):
+            self.found(node, ".device()", f"if this is an array of JAX, write {METHODS['device()']}", False)
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -465,7 +519,7 @@ class _File:
                 changes.append((name, new))
             elif _about(name) and not self._uses(as_name):
                 unused = "; this file does not use it: delete the import, unless other files take it from here"
-                self.found(node, name, _about(name).partition(";")[0] + unused, False)
+                self.found(node, name, _about(name).partition(";")[0].partition(". ")[0] + unused, False)
             elif _about(name):
                 self.leave(node, name)
             elif name.startswith(PRIVATE):
@@ -496,15 +550,19 @@ class _File:
 
     def _call(self, node: ast.Call) -> None:
         name, arguments = self.full(node.func), node.args
-        if name in PARTIAL and arguments and self.full(arguments[0]) in FUNCTIONS:
+        if name in PARTIAL and arguments and self.full(arguments[0]).startswith("jax"):
             name, arguments = self.full(arguments[0]), arguments[1:]
         if self.guarded(node):
             return
-        if name in FLAT and isinstance(node.func, ast.Attribute):
+        if name in FLAT and isinstance(node.func, ast.Attribute) and self.full(node.func) == name:
             end = self.span(node)[1]
             self.replace(node.func, name, self.spelled(FLAT[name]), f"{FLAT[name]}(…).ravel()")
             self.edits.append(Edit(end, end, ".ravel()"))
-        if name.startswith("jax.ops.index_"):
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "compiler_ir":
+            given_dialect = [*node.args[:1], *(each.value for each in node.keywords if each.arg == "dialect")]
+            if any(isinstance(each, ast.Constant) and each.value == "mhlo" for each in given_dialect):
+                self.leave(node, "compiler_ir(dialect='mhlo')")
+        if name.startswith("jax.ops.index_") and self.full(node.func) == name:
             self._index_update(node, name)
         if name in ("jax.config.update", "jax.config.config.update"):
             self._option(node)
@@ -514,7 +572,8 @@ class _File:
             self.found(node, name, f"it takes {MOST[name]} arguments by position", False)
         function = FUNCTIONS.get(name)
         for keyword in node.keywords:
-            if (given := f"{name}({keyword.arg}=)") in KNOWN:
+            none = isinstance(keyword.value, ast.Constant) and keyword.value.value is None
+            if (given := f"{name}({keyword.arg}=)") in KNOWN and not (none and KNOWN[given]["state"] == "deprecated"):
                 self.leave(node, given)
             elif keyword.arg in KEYWORDS.get(name, "").split() and not (function and keyword.arg in function.renamed):
                 self.found(node, given, f"not a parameter in {RELEASE}", False)
@@ -698,10 +757,9 @@ def moved(name: str) -> str:
     """What is written for a name today, or for one in a module that has moved; empty if nothing is known."""
     head, rest = name, ""
     while head:
-        if head in MOVES and (
-            not rest or head in ("jax.experimental.stax", "jax.experimental.optimizers", "jax.linear_util")
-        ):
-            return MOVES[head] + rest
+        new = MOVES.get(head) or MOVED.get(head)
+        if new and (not rest or head in ("jax.experimental.stax", "jax.experimental.optimizers", "jax.linear_util")):
+            return new + rest
         head, _, tail = head.rpartition(".")
         rest = f".{tail}{rest}"
     return ""
@@ -713,13 +771,16 @@ def _about(name: str) -> str:
     entry = KNOWN.get(name) or KNOWN.get(module) or {}
     if not (entry or module or lacking or deprecated(name)):
         return ""
+    advice = f"; JAX says: {ADVICE[name]}" if name in ADVICE and name not in KNOWN and "note" not in entry else ""
     if not entry and deprecated(name):
-        return f"deprecated in {RELEASE}"
+        return f"deprecated in {RELEASE}{advice}"
     if not entry and not module:
-        return f"{'' if lacking == name else f'{lacking} is '}not in {RELEASE}"
+        return f"{'' if lacking == name else f'{lacking} is '}not in {RELEASE}{advice}"
     gone = entry.get("removed") and f"gone since {entry['removed']}" or entry.get("state") or f"{module} is gone"
-    new = f"; write {entry['new']}" if entry.get("new") and "\n" not in entry["new"] and name in KNOWN else ""
-    return f"{gone}{new}; see {PAGE}#{entry.get('anchor', '')}".rstrip("#")
+    note = f". {entry['note'].rstrip('.')}" if entry.get("note") else ""
+    plain = entry.get("new") and "\n" not in entry["new"] and name in KNOWN and "write" not in note.lower()
+    new = f"; write {entry['new']}" if plain else ""
+    return f"{gone}{note}{new}{advice}; see {PAGE}#{entry.get('anchor', '')}".rstrip("#")
 
 
 def _module_gone(name: str) -> str:

@@ -6,11 +6,17 @@ import pkgutil
 import re
 from pathlib import Path
 
+import public_names
 from ladder import Record, idioms, number
+from upgrade_jax import FORMS, MOVES
 
 SOURCE = Path(__file__).with_name("upgrade_jax.py")
 NAMES = Path(__file__).with_name("upgrade_names.txt")
-PUBLIC = Path(__file__).with_name("public_names.json")
+FIRST = re.compile(  # of a message: that a name is gone
+    r".*?\b(deprecated|removed)( (in|as of|by) (JAX )?v?[\d.]+\d\.?| as of \w+ \d+, \d+)?"
+    r"(,? and (will be )?removed in (JAX )?v?[\d.]+\d| in a future release)?[.;:,]*\s*"
+)
+ELSEWHERE = re.compile(r"[Uu]se (jax(?:\.\w+)+)(?: instead| directly)?\.?")
 APART = re.compile("pallas|interpreters|extend|stages|experimental|Trace")  # for those who write their own primitives
 MODULES = """
 jax jax.ad jax.ad_checkpoint jax.api_util jax.config jax.core jax.custom_batching jax.custom_derivatives jax.debug
@@ -48,10 +54,13 @@ def known() -> dict[str, dict[str, str]]:
     found = {}
     for idiom in idioms():
         end = now[idiom.name].end
-        if end != "runs" and re.fullmatch(r"[\w.]+(\(\w+=\))?", idiom.name):
+        if end != "runs" and (idiom.name in FORMS or re.fullmatch(r"[\w.]+(\(\w+=\w*\))?", idiom.name)):
             state = "deprecated" if end == "warns" else "gone"
             facts = {"state": state, "removed": idiom.removed, "new": idiom.write or idiom.new, "anchor": idiom.anchor}
-            found[full_name(idiom.name)] = {fact: text for fact, text in facts.items() if text}
+            facts["note"] = "" if idiom.write else idiom.note.replace("`", "")
+            name = full_name(idiom.name) if idiom.name in FORMS else re.sub(r"=\w*", "=", full_name(idiom.name))
+            found[name] = {fact: text for fact, text in facts.items() if text}
+    found["jax.jit(backend=)"] = found["jax.jit(device=)"]  # deprecated by one message
     return found
 
 
@@ -64,7 +73,7 @@ def names() -> dict[str, str]:
 def keywords() -> dict[str, str]:
     """Return the keywords that functions took in an earlier release, as `upgrade_jax` takes them."""
     found = {}
-    for name, (_, *history) in json.loads(PUBLIC.read_text(encoding="utf-8"))["names"].items():
+    for name, (_, *history) in json.loads(public_names.RECORD.read_text(encoding="utf-8"))["names"].items():
         taken = [_parameters(seen) for seen in history]
         of_class = name.rpartition(".")[0].rpartition(".")[2][:1].isupper()
         if of_class or APART.search(name) or not taken[-1] or any(part.startswith("*") for part in taken[-1]):
@@ -73,6 +82,29 @@ def keywords() -> dict[str, str]:
         if gone:
             found[name] = " ".join(sorted(gone))
     return found
+
+
+def advised() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the names that are elsewhere now by JAX's own messages, and what these messages advise, by old names.
+
+    A name that is elsewhere has kept its last part, and what a message names still is there.
+    """
+    record = public_names.Record().histories
+    there = {name for name, history in record.items() if history.since and not (history.gone or history.deprecated)}
+    there |= {f"{module}.{part}" for module, parts in names().items() for part in parts.split()} | {*names()}
+    moved, advice = {}, {}
+    for name, history in record.items():
+        said = FIRST.sub("", history.farewell)
+        if not history.gone or name in MOVES or said == history.farewell or not said:
+            continue
+        if not {each.rstrip(".") for each in re.findall(r"\bjax(?:\.\w+)+", said)} <= there:
+            continue
+        advice[name] = said.rstrip(".")
+        new = ELSEWHERE.fullmatch(said)
+        is_module = new and any(other.startswith(f"{new[1]}.") for other in [*record, *names()])
+        if new and not is_module and new[1].rpartition(".")[2] == name.rpartition(".")[2]:
+            moved[name] = new[1]
+    return moved, advice
 
 
 def _parameters(seen: list[str]) -> list[str]:
@@ -96,12 +128,15 @@ def upgrade_script(url: str = "") -> str:
     rows = "".join(f"    {name!r}: {facts!r},\n" for name, facts in known().items())
     held = "".join(f"    {module!r}: {parts!r},\n" for module, parts in names().items())
     took = "".join(f"    {name!r}: {parts!r},\n" for name, parts in keywords().items())
+    elsewhere, advice = ("".join(f"    {name!r}: {text!r},\n" for name, text in each.items()) for each in advised())
     given = {
+        "MOVED: dict[str, str] = {}": f"MOVED: dict[str, str] = {{\n{elsewhere}}}",
+        "ADVICE: dict[str, str] = {}": f"ADVICE: dict[str, str] = {{\n{advice}}}",
         "KEYWORDS: dict[str, str] = {}": f"KEYWORDS: dict[str, str] = {{\n{took}}}",
         "NAMES: dict[str, str] = {}": f"NAMES: dict[str, str] = {{\n{held}}}",
         "KNOWN: dict[str, dict[str, str]] = {}": f"KNOWN: dict[str, dict[str, str]] = {{\n{rows}}}",
         'RELEASE = "today\'s JAX"': f'RELEASE = "jax {release}"',
-        'PAGE = "lookup/then-and-now/"': f'PAGE = "{url}lookup/then-and-now/"',
+        'PAGE = "Live JAX: lookup/then-and-now/"': f'PAGE = "{url or "Live JAX: "}lookup/then-and-now/"',
     }
     for before, after in given.items():
         assert before in source
