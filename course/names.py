@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[1]
 
 sys.path.append(str(ROOT / "snippets"))  # where pages import it from, too
 
+from ladder import idioms  # noqa: E402
 from public_names import History, Record  # noqa: E402
+from upgrade_script import full_name  # noqa: E402
 
 LIBRARIES = ROOT / "inventories" / "library_names.json"
 LIMIT = 240  # characters of a warning or error
@@ -30,12 +32,14 @@ def names_json(inventory: Inventory, explained: Mapping[str, tuple[str, str]]) -
         explained: the address in the site and the title of the page that uses a name first.
     """
     record = Record()
+    rows = {full_name(idiom.name): idiom.anchor for idiom in idioms()}
     names = {}
     for name, history in record.histories.items():
         facts = _facts(history, record.releases[0])
         if not facts:
             continue
-        names[name] = _known(facts | _places(name, inventory, explained))
+        row = {"row": rows.get(name, "")} if facts["gone"] or facts["deprecated"] else {}
+        names[name] = _known(facts | row | _places(name, inventory, explained))
     return _written({"releases": record.releases, "names": names})
 
 

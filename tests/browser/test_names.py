@@ -1,5 +1,6 @@
 """Every name in the index is found by typing it."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -73,3 +74,12 @@ def test_such_a_result_leads_to_the_list_of_all_names(visit: Callable[..., Visit
     row = page.locator("[data-live-names] li").first
     expect(row).to_contain_text("jax.experimental.maps")
     expect(row).to_contain_text("gone in 0.4.31")
+
+
+@pytest.mark.parametrize("typed", ["jnp.product", "np.product", "jax.numpy.product"])
+def test_a_name_as_code_has_it_leads_from_the_names_to_its_row(typed: str, visit: Callable[..., Visit]) -> None:
+    page = visit(f"lookup/names/?filter={typed}").page
+    listed = page.locator("[data-live-names]")
+    expect(listed.locator("li b")).to_have_text(["jax.numpy.product"])
+    row = listed.get_by_role("link", name="What to write instead")
+    expect(row).to_have_attribute("href", re.compile(r"/lookup/then-and-now/#old-jax\.numpy\.product$"))

@@ -79,6 +79,40 @@ def test_the_address_keeps_the_filter(visit: Callable[..., Visit]) -> None:
     expect(seen.page.get_by_label("Ran on, and fails now")).to_have_value("0.5.3")
 
 
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        (
+            "cannot import name 'host_callback' from 'jax.experimental' (/home/me/jax/experimental/__init__.py). Did you mean: 'io_callback'?",
+            "jax.experimental.host_callback",
+        ),
+        ("jnp.product", "jax.numpy.product"),
+        ("jtu.build_tree", "jax.tree_util.build_tree"),
+    ],
+)
+def test_what_a_file_writes_or_prints_is_filtered_as_the_row_has_it(
+    typed: str, name: str, visit: Callable[..., Visit]
+) -> None:
+    page = visit(PAGE).page
+    page.get_by_label("Name or message").fill(typed)
+    expect(page.locator(".live-then:visible h3 > code")).to_have_text([name])
+
+
+@pytest.mark.parametrize(
+    ("mine", "chosen", "label"),
+    [
+        ("0.4.14", "0.4.13", "jax 0.4.13, the nearest to your 0.4.14"),
+        ("0.4.13", "0.4.13", "jax 0.4.13"),
+        ("0.12.0.1", "", "any release"),
+    ],
+)
+def test_the_release_of_the_reader_is_chosen(mine: str, chosen: str, label: str, visit: Callable[..., Visit]) -> None:
+    page = visit(f"{PAGE}?jax={mine}").page
+    field = page.get_by_label("Ran on, and fails now")
+    expect(field).to_have_value(chosen)
+    expect(field.locator("option:checked")).to_have_text(label)
+
+
 def test_a_row_that_the_address_leads_to_is_shown_whatever_the_filter(visit: Callable[..., Visit]) -> None:
     page = visit(f"{PAGE}?filter=shuffle&from=0.0#old-jax.tree_map").page
     shown = page.locator(".live-then:visible h3 > code")

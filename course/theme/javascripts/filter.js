@@ -2,6 +2,41 @@
 // code is from. The address keeps both (?filter=tree&from=0.5.3). Without this script all rows are there.
 const kinds = ".live-row, .live-then, .live-entry, .live-contents li";
 let show = () => {};
+
+// What code calls modules of JAX.
+const CALLED = {
+  jnp: "jax.numpy",
+  np: "jax.numpy",
+  jrandom: "jax.random",
+  jr: "jax.random",
+  jtu: "jax.tree_util",
+  jsp: "jax.scipy",
+  pl: "jax.experimental.pallas",
+};
+
+// What is typed or pasted as words in small letters, with the modules of names in full, and without the path of a machine.
+const plainly = (typed) =>
+  typed
+    .toLowerCase()
+    .replace(/ ?\([^()\s]*[\\/][^()]*\)/g, "")
+    .replace(/\.? did you mean.*$/, "")
+    .replace(/(?<![\w.])\w+(?=\.\w)/g, (first) => (Object.hasOwn(CALLED, first) ? CALLED[first] : first));
+
+// The place of the newest of some releases that is no newer than one, or of the first.
+const nearest = (releases, release) => {
+  const older = (other) => release.localeCompare(other, "en", { numeric: true }) >= 0;
+  return Math.max(0, releases.findLastIndex(older));
+};
+
+// The release that the reader has said is theirs (version.js), or the link that they follow; "" if none has.
+const mine = () => {
+  try {
+    return new URLSearchParams(location.search).get("jax") ?? localStorage.getItem("live-jax") ?? "";
+  } catch {
+    return "";
+  }
+};
+
 document$.subscribe(() => {
   const place = document.querySelector("[data-live-filter]");
   if (!place || place.firstElementChild) return;
@@ -19,6 +54,12 @@ document$.subscribe(() => {
   const ran = document.createElement("select");
   ran.append(new Option("any release", ""), ...releases.map((release) => new Option(`jax ${release}`, release)));
   if (releases.length) labeled("Ran on, and fails now", ran);
+  // The reader's own release is chosen; on the newest, nothing fails that ran on it.
+  const own = /^\d+(\.\d+)+$/.test(mine()) && releases.length ? nearest(releases, mine()) : -1;
+  if (own >= 0 && own < releases.length - 1) {
+    ran.selectedIndex = own + 1;
+    if (releases[own] !== mine()) ran.selectedOptions[0].text += `, the nearest to your ${mine()}`;
+  }
   const count = place.appendChild(document.createElement("output"));
   const ask = place.appendChild(Object.assign(document.createElement("button"), { type: "button", hidden: true }));
 
@@ -45,15 +86,18 @@ document$.subscribe(() => {
   }
 
   show = () => {
-    const wanted = words.value.toLowerCase().split(/\s+/);
+    const typed = words.value.toLowerCase().split(/\s+/);
+    const wanted = plainly(words.value).split(/\s+/);
     const from = releases.indexOf(ran.value);
     const fits = ({ text, seen }) =>
-      wanted.every((word) => text.includes(word)) &&
+      [wanted, typed].some((all) => all.every((word) => text.includes(word))) &&
       (from < 0 || (/[▇▅]/.test(seen[from]) && /[▃▁]/.test(seen.at(-1))));
     // A row that the address leads to is shown in any case.
     for (const each of rows) each.row.hidden = !fits(each) && !each.row.querySelector(":target");
     const names = document.querySelector("[data-live-names]");
-    if (names && (words.value || names.firstChild)) import("./names.js").then(({ list }) => list(names, words.value));
+    if (names && (words.value || names.firstChild)) {
+      import("./names.js").then(({ list }) => list(names, plainly(words.value)));
+    }
     const left = rows.filter(({ row }) => !row.hidden).length;
     count.value = `${left} of ${rows.length}`;
     ask.hidden = left > 0 || !words.value.trim();

@@ -178,6 +178,12 @@ document$.subscribe(hide);
 
 const SHOWN = 40;
 
+// The link to the row of Then and now that says what to write in a name's place.
+const instead = ({ row }) => {
+  const href = row && new URL(`../lookup/then-and-now/#${row}`, import.meta.url);
+  return href ? [element("p", {}, element("a", { href }, "What to write instead"))] : [];
+};
+
 // Lists below the filter which public names, of all releases, have the words that are typed.
 export const list = async (place, typed) => {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
@@ -188,7 +194,7 @@ export const list = async (place, typed) => {
   const rows = found
     .sort((a, b) => worth(a) - worth(b))
     .slice(0, SHOWN)
-    .map(([name, facts]) => element("li", {}, head(name, {}), ...history(facts, data)));
+    .map(([name, facts]) => element("li", {}, head(name, {}), ...history(facts, data), ...instead(facts)));
   const more = found.length > SHOWN ? `, of which these are the first ${SHOWN}` : "";
   place.replaceChildren(
     element("p", {}, `${found.length} public names of JAX ${data.releases[0]} to ${data.releases.at(-1)} fit${more}.`),
