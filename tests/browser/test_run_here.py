@@ -205,6 +205,14 @@ PAGES = {
         ```python
         print("rate", rate)
         ```
+
+        ## Score
+
+        ```python
+        from examiner import grade
+
+        score = grade(globals(), "tax", "gcd", "Scaler")
+        ```
         """,
 }
 SCALER = """class Scaler:
@@ -948,6 +956,23 @@ def test_a_verdict_is_on_the_code_that_is_seen(open_: Callable[..., Visit]) -> N
         page.get_by_role("button", name="Check gcd").click()
         expect(verdict).to_have_text("gcd: this code does not define gcd; your answer must have that name")
     expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
+
+
+def test_a_score_counts_the_answers_and_runs_nothing_else(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    solve(page, 3, "gcd", GCD)
+    page.get_by_role("button", name="Edit block 5").click()
+    code(page, 5).fill("raise ValueError")
+    page.reload()
+    code(page, 5).wait_for()
+    run(page, 6)
+    score, status = yours(page, 6).locator(".live-stdout"), yours(page, 6).locator(":scope > .live-note")
+    expect(score).to_contain_text("1 of 3 right, 2 not written yet")
+    expect(status).to_have_text(re.compile(r"^Yours: .* s\. 1 of 3 solved in this browser\.$"))
+    page.get_by_role("button", name="Put back the original of block 3").click()
+    run(page, 6)
+    expect(score).to_contain_text("0 of 3 right")
+    expect(status).to_contain_text("0 of 3 solved")
 
 
 def test_one_check_at_a_time_says_what_it_does_until_its_verdict(open_: Callable[..., Visit]) -> None:

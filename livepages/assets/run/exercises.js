@@ -9,10 +9,12 @@
 //   changed(name, block): take note that something else is written there.
 //   next(exercises, block): where to go on from the block of this id, as an element; of [name, id of the block] each, in
 //     the order of the page.
+//   scores(source): whether this code gives a score of the page's answers, and so needs them alone.
+//   tally(names): how many of these are solved, in words.
 //   count(), forget(): how many are solved, and that they no longer are.
-const none = { stub: () => undefined, changed: () => {}, count: () => 0, forget: () => {} };
+const none = { stub: () => undefined, scores: () => false, changed: () => {}, count: () => 0, forget: () => {} };
 const named = document.documentElement.dataset.liveExercises;
 
-export const { stub, cleared, examination, ends, examiner, solved, changed, next, count, forget } = named
+export const { stub, cleared, examination, ends, examiner, solved, changed, next, scores, tally, count, forget } = named
   ? await import(named)
   : none;

@@ -3,7 +3,7 @@
 import { button, cut, known, Off, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
-import { changed, cleared, ends, examination, examiner, next, solved, stub } from "./exercises.js";
+import { changed, cleared, ends, examination, examiner, next, scores, solved, stub, tally } from "./exercises.js";
 import { Died, Kernel, Lost } from "./kernel.js";
 import { element, Output, styled } from "./output.js";
 import { Result } from "./result.js";
@@ -265,7 +265,7 @@ class Page {
     const rest = first < 0
       ? []
       : needed.slice(first).filter((other) => !(other.live.prepares || other.sets) || !this.#stands(other));
-    const apart = Boolean(cell.block?.exercise) && rest.some(({ live }) => !live.prepares);
+    const apart = Boolean(cell.block?.exercise || cell.block?.scores) && rest.some(({ live }) => !live.prepares);
     const before = apart ? await this.#before(cell, needed) : rest;
     for (const [number, other] of before.entries()) {
       if (!goes()) return false;
@@ -287,13 +287,16 @@ class Page {
     return this.#ran.get(index) === code;
   }
 
-  // What an exercise needs that has not run, of the cells that a block of the page would need: cells, and import
+  get exercises() {
+    return this.blocks.map(({ exercise }) => exercise).filter(Boolean);
+  }
+
+  // What an exercise or a score needs that has not run, of the cells that a block of the page would need: cells, and import
   // statements of others.
   async #before(cell, cells) {
     const above = cells.filter(({ live }) => !live.prepares);
-    const parts = await this.#ask(
-      `needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), cell.code]))})`,
-    );
+    const code = [cell.code, ...(cell.block.scores ? this.exercises : [])].join("\n");
+    const parts = await this.#ask(`needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), code]))})`);
     const found = parts.map(([at, code, sets]) => {
       above[at].sets = sets;
       return code === above[at].code ? above[at] : code;
@@ -603,6 +606,7 @@ class Block {
     this.run = result.querySelector(".live-run");
     this.name = this.run?.ariaLabel.replace(/^Run /, "") ?? "block";
     this.exercise = stub(cell.source);
+    this.scores = scores(cell.source);
   }
 
   get code() {
@@ -793,6 +797,8 @@ const said = (cell, told, edited) => {
   const edits = edited ? " after your edits above" : "";
   const says = told.skipped
     ? ""
+    : cell.block?.scores
+    ? ` ${tally(cell.block.page.exercises)} in this browser.`
     : cell.edited
     ? " Edited."
     : !told.compared
@@ -802,7 +808,7 @@ const said = (cell, told, edited) => {
     : cell.live.volatile
     ? " It ended as published; what it says differs from run to run."
     : ` Equal to the published output${edits}.`;
-  return [`Yours: ${where}.${says}`, told.compared && !cell.edited ? !told.difference : ""];
+  return [`Yours: ${where}.${says}`, told.compared && !cell.edited && !cell.block?.scores ? !told.difference : ""];
 };
 
 const time = (seconds) => (seconds >= 0.1 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds * 1e3)} ms`);
