@@ -958,6 +958,33 @@ def test_a_verdict_is_on_the_code_that_is_seen(open_: Callable[..., Visit]) -> N
     expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
 
 
+def test_what_is_solved_is_said_at_the_top_and_in_the_contents(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    progress, contents = page.locator(".live-progress"), page.locator(".md-nav--secondary .live-solved:visible")
+
+    def do(act: str) -> None:
+        page.evaluate(f"import('/javascripts/exercises.js').then(exercises => exercises.{act})")
+
+    page.get_by_role("button", name="Check tax").wait_for()
+    expect(progress).to_have_count(0)
+    do("solved('tax', 'place')")
+    for _ in range(2):
+        expect(progress).to_have_text("1 of 3 solved; next: gcd")
+        expect(progress.get_by_role("link")).to_have_attribute("href", "#gcd")
+        expect(contents).to_have_text("Tax")
+        mark = "link => getComputedStyle(link.querySelector('.md-ellipsis'), '::after').content"
+        assert contents.evaluate(mark) == '" \N{CHECK MARK}"'
+        page.reload()
+    do("solved('gcd', 'place')")
+    do("solved('Scaler', 'place')")
+    expect(progress).to_have_text("3 of 3 solved")
+    do("changed('tax', 'place')")
+    expect(progress).to_have_text("2 of 3 solved; next: tax")
+    do("forget()")
+    expect(progress).to_have_count(0)
+    expect(contents).to_have_count(0)
+
+
 def test_a_score_counts_the_answers_and_runs_nothing_else(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     solve(page, 3, "gcd", GCD)

@@ -81,7 +81,18 @@ export const next = (exercises, block) => {
   return element("a", properties, found ? `Next: ${found[0]}` : "All exercises");
 };
 
-// Offer to check each stub, and mark what is solved: headings by their ids, stubs by their titles.
+// Say at the top of a page of exercises how many are solved, and which is next.
+const progress = () => {
+  document.querySelector(".live-progress")?.remove();
+  const stubs = [...document.querySelectorAll("article pre > code")].map(({ textContent }) => stub(textContent));
+  const names = [...new Set(stubs)].filter((name) => name && document.querySelector(`h2#${name}`));
+  const left = names.filter((name) => !(name in done()));
+  if (left.length === names.length) return;
+  const more = left.length ? ["; next: ", element("a", { href: `#${left[0]}` }, left[0])] : [];
+  document.querySelector("h1").after(element("div", { className: "live-progress" }, tally(names), ...more));
+};
+
+// Offer to check each stub, and mark what is solved: headings and links to them by their ids, stubs by their titles.
 export const mark = () => {
   for (const acts of document.querySelectorAll(".live-acts:not(:has(.live-check))")) {
     let code = acts.closest(".live-result");
@@ -90,6 +101,7 @@ export const mark = () => {
     const properties = { type: "button", className: "live-edit live-check", ariaLabel: `Check ${name}` };
     if (name) acts.append(element("button", properties, "Check"));
   }
+  progress();
   document.querySelectorAll(".live-solved").forEach((part) => part.classList.remove("live-solved"));
   document.querySelectorAll(".live-solved-there").forEach((part) => part.remove());
   for (const [name, place] of Object.entries(done())) {
@@ -97,7 +109,8 @@ export const mark = () => {
     const titles = [...document.querySelectorAll(".filename")].filter(({ textContent }) =>
       textContent.startsWith(`${name}:`)
     );
-    for (const part of [document.querySelector(`h2#${name}`), ...titles]) {
+    const links = document.querySelectorAll(`.md-nav--secondary [href$="#${name}"]`);
+    for (const part of [document.querySelector(`h2#${name}`), ...links, ...titles]) {
       part?.classList.add("live-solved");
       const elsewhere = place && place.split("#")[0] !== location.pathname;
       if (!part?.matches("h2") || !elsewhere) continue;
