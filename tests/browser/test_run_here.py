@@ -985,6 +985,17 @@ def test_what_is_solved_is_said_at_the_top_and_in_the_contents(open_: Callable[.
     expect(contents).to_have_count(0)
 
 
+def test_check_is_offered_whichever_script_comes_last(open_: Callable[..., Visit]) -> None:
+    page = open_("practice/speed/").page
+    held = reader.hold(page, "**/livepages/live.js")
+    page.reload(wait_until="domcontentloaded")
+    page.evaluate("import('/javascripts/exercises.js').then(() => new Promise(requestAnimationFrame))")
+    expect(page.locator(".live-check")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("button", name="Check tax")).to_be_visible()
+
+
 def test_a_score_counts_the_answers_and_runs_nothing_else(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     solve(page, 3, "gcd", GCD)

@@ -121,3 +121,6 @@ export const mark = () => {
     }
   }
 };
+
+// What offers Run and Edit, which Check stands beside, may come after this.
+document.querySelector('script[src*="livepages/live.js"]')?.addEventListener("load", mark);
