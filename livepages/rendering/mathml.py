@@ -82,14 +82,14 @@ def _space(row: Element) -> None:
 
 
 def _is_name(part: Element) -> bool:
-    """Whether this is the name of a function, perhaps with an index or an exponent."""
+    """Return whether this is the name of a function, perhaps with an index or an exponent."""
     while part.tag in _SCRIPTS:
         part = part[0]
     return part.tag == "mi" and bool(_NAME.match(_text(part)))
 
 
 def _is_operator(part: Element, end: int) -> bool:
-    """Whether this begins (`end` is 0) or ends (-1) with what has its own space, or with a parenthesis that opens."""
+    """Return whether this begins (`end` is 0) or ends (-1) with its own space, or with an opening parenthesis."""
     while part.tag in (*_SCRIPTS, "mrow") and len(part):
         part = part[end if part.tag == "mrow" else 0]
     return part.tag == "mspace" or (part.tag == "mo" and not (end and _text(part) in _CLOSING))

@@ -144,7 +144,7 @@ UNTOUCHED = {
 
 @pytest.fixture(scope="module")
 def given() -> dict[str, dict[str, Any]]:
-    """What the published script knows, by the names of its tables."""
+    """Return what the published script knows, by the names of its tables."""
     moved, advice = advised()
     return {"KNOWN": known(), "NAMES": names(), "KEYWORDS": keywords(), "MOVED": moved, "ADVICE": advice}
 
