@@ -23,7 +23,10 @@ ABSENT = re.compile(
     r"--md-(author|clipboard|code-select|post|source|status|tabbed|tasklist|typeset-table|version)|"
     r"admonition-icon--(abstract|bug|danger|info|question|quote)"
 )
-COMMENT = {".css": re.compile(r"(?s)/\*.*?\*/\n*"), ".js": re.compile(r"(?m)^[ \t]*//.*\n")}  # as ours are written
+COMMENT = {
+    ".css": re.compile(r"(?s)/\*.*?\*/\n*"),
+    ".js": re.compile(r"(?m)^[ \t]*//.*\n|[ \t]+// .*$"),
+}  # as ours are written
 VARIABLE = re.compile(r"(--[\w-]+):(?:[^;()]|\([^()]*\))*;?")
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
 

@@ -525,8 +525,8 @@ export const find = async (query, index = whole ??= readAll()) => {
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const quoted = message || /['`:]/.test(text);
   const row = quoted ? rowOf(message || text, sections) : undefined;
-  const exact = byEnd.get(`old-${end}`) ||
-    (!message && (row ?? byEnd.get(text.toLowerCase()) ?? byEnd.get(end) ?? last(byEnd, end)));
+  const named = byEnd.get(text.toLowerCase()) ?? byEnd.get(end);
+  const exact = (!quoted && named) || byEnd.get(`old-${end}`) || (!message && (row ?? named ?? last(byEnd, end)));
   const name = exact || partial ? undefined : await released(end, message || /'/.test(text));
   const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";

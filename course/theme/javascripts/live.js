@@ -2,6 +2,9 @@
 // sets code up as it comes into view. It runs before the theme's: while that waits for a script, its map of the site
 // arrives, which it then reads again for every link that has a preview.
 
+const each = (what, act) => document.querySelectorAll(what).forEach(act);
+const aim = () => document.getElementById(decodeURIComponent(location.hash.slice(1))); // what the address names
+
 // The keyboard must reach every region that scrolls. The theme sees to that only for those that scroll sideways, and only
 // for readers with a mouse.
 const reach = (region) => {
@@ -11,9 +14,10 @@ const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => re
 
 // Names for what has only an icon; the buttons of each block of code are no landmark of the page.
 const name = (added) => {
-  for (const nav of added.parentElement.querySelectorAll("nav.md-code__nav")) nav.setAttribute("role", "none");
-  for (const button of added.parentElement.querySelectorAll(".md-code__button")) button.ariaLabel = "Copy to clipboard";
-  for (const mark of added.parentElement.querySelectorAll(".md-annotation__index")) {
+  const beside = (what) => added.parentElement.querySelectorAll(what);
+  for (const nav of beside("nav.md-code__nav")) nav.setAttribute("role", "none");
+  for (const button of beside(".md-code__button")) button.ariaLabel = "Copy to clipboard";
+  for (const mark of beside(".md-annotation__index")) {
     mark.ariaLabel = `Note ${mark.firstElementChild.dataset.mdAnnotationId}`;
   }
 };
@@ -44,9 +48,8 @@ const near = new IntersectionObserver(
 );
 
 // Paper has what is open on the screen. The theme opens all that is folded when it is about to be printed, right after this.
-const fold = () =>
-  document.querySelectorAll("details:not([open])").forEach((part) => part.classList.add("live-folded"));
-const unfold = () => document.querySelectorAll(".live-folded").forEach((part) => part.classList.remove("live-folded"));
+const fold = () => each("details:not([open])", (part) => part.classList.add("live-folded"));
+const unfold = () => each(".live-folded", (part) => part.classList.remove("live-folded"));
 const printed = matchMedia("print");
 printed.addEventListener("change", ({ matches }) => (matches ? fold() : unfold()));
 addEventListener("beforeprint", fold);
@@ -104,10 +107,9 @@ document.addEventListener(
 
 // A link to what lies in something folded opens it.
 const open = () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = aim();
   const folded = target?.closest(".live-then")?.querySelector("details") ?? target?.closest("details");
-  if (!folded || folded.open) return;
-  folded.open = true;
+  if (folded) folded.open = true;
 };
 addEventListener("hashchange", open);
 
@@ -115,7 +117,7 @@ addEventListener("hashchange", open);
 // would begin with the page again. The link that a heading has to itself keeps the focus.
 let itself;
 const attend = () => {
-  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const target = aim();
   const place = itself ? target?.querySelector(".headerlink") ?? target : target;
   if (!place) return;
   if (place.tabIndex < 0 && !place.hasAttribute("tabindex")) {
@@ -220,8 +222,9 @@ if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation
 const mark = () => {
   const end = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
   if (!end || !(document.querySelector("h2:target")?.getBoundingClientRect().top > 0)) return;
-  document.querySelectorAll(".md-nav--secondary .md-nav__link").forEach((link) =>
-    link.classList.toggle("md-nav__link--active", link.hash === location.hash)
+  each(
+    ".md-nav--secondary .md-nav__link",
+    (link) => link.classList.toggle("md-nav__link--active", link.hash === location.hash),
   );
 };
 
@@ -233,11 +236,9 @@ const arrived = () => {
     version().then(({ show }) => show());
   }
   sizes.disconnect();
-  document.querySelectorAll("pre > code, .live-formula, .md-typeset__scrollwrap").forEach((region) =>
-    sizes.observe(region)
-  );
+  each("pre > code, .live-formula, .md-typeset__scrollwrap", (region) => sizes.observe(region));
   near.disconnect();
-  const later = (what) => document.querySelectorAll(what).forEach((part) => near.observe(part));
+  const later = (what) => each(what, (part) => near.observe(part));
   later(".live-panes, [data-live-filter], .filename");
   addEventListener("scroll", () => later(".live-formula"), { once: true }); // their font is heavy
   if (/\/(answers\/.|lookup\/errors)/.test(location.pathname)) {
