@@ -12,7 +12,8 @@ from livepages.source import MARKDOWN
 def hint_sparingly(root: Element) -> None:
     """Have the theme show something where a reader points only where it helps.
 
-    That is what a link to another page leads to, and a word's explanation, except under a heading that is this word.
+    That is what a link to another page leads to, and a word's explanation, except under a heading that is this word and
+    in such a link, which shows only one of both.
     The theme can do so for all links and titles, but each takes time when a page arrives, which on a phone is long.
 
     Args:
@@ -29,6 +30,8 @@ def hint_sparingly(root: Element) -> None:
             link.set("aria-label", link.attrib.pop("title"))
         elif not to.scheme and to.path.endswith(MARKDOWN):
             link.set("data-preview", "")
+            for word in [*link.iter("abbr")]:
+                word.tag, word.attrib = "span", {}
 
 
 def without_marks(content: str) -> str:
