@@ -43,9 +43,19 @@ SECTIONS: list[dict[str, Any]] = [
         "asked": ["not the same number every time", "result in every run"],
     },
     {
+        "location": "answers/saving/#folder",
+        "title": "Why is my folder refused?",
+        "text": "<p>Give all of it.</p><pre>ValueError: Path of the checkpoint must be absolute, not parameters</pre>",
+    },
+    {
         "location": "lookup/errors/#tracer-bool",
         "title": "TracerBoolConversionError",
         "text": "<p>Attempted boolean conversion of traced array with shape bool[]. Use jnp.where.</p>",
+    },
+    {
+        "location": "lookup/errors/#missing-argument",
+        "title": "missing 1 required positional argument",
+        "text": "<p>A call has fewer values than the function takes.</p>",
     },
     {"location": "lookup/then-and-now/#old-jax.tree_map", "title": "jax.tree_map", "text": "<p>jax.tree.map</p>"},
 ]
@@ -57,7 +67,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page of a site that has the scripts, six sections and two names."""
+    """A page of a site that has the scripts, a few sections and two names."""
     folder = tmp_path_factory.mktemp("scripts")
     shutil.copytree(THEME, folder / "javascripts")
     shutil.copytree(RUN, folder / "run")
@@ -123,7 +133,12 @@ def test_the_section_that_is_meant_comes_first(find: Callable[[str], Any], query
         ("scan", ""),
         ("quaternion loops", "No page has “quaternion”. The nearest sections are:"),
         ("gradeints", "No section has “gradeints”. These have “gradients”:"),
+        ("zyzzyva", "No page has “zyzzyva”."),  # and nothing is near
+        ("ode45", "Nothing here answers that as asked."),
         ("ValueError: the loop of somebody's own library", "This message has no entry here. The nearest sections are:"),
+        ("ValueError: Path of the checkpoint must be absolute, not ckpt", ""),  # an answer shows it
+        ("TypeError: loop.unrolled_state() missing 1 required positional argument: 'gradients'", ""),
+        ("ValueError: Path of another checkpoint", "This message has no entry here. The nearest sections are:"),
     ],
 )
 def test_a_result_says_when_it_is_not_what_was_asked(find: Callable[[str], Any], query: str, note: str) -> None:

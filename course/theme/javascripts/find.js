@@ -297,7 +297,8 @@ const messageOf = (query) => {
     .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
     .replace(/See https?:\S+/g, "")
     .replace(/\S*\/\S+\.py(:\d+)*/g, "")
-    .replace(/KeyError: .*/s, "KeyError") // the key is the reader's own
+    .replace(/KeyError: .*/s, "KeyError") // the key is the reader's own, and so is the name of a function
+    .replace(/\S+(?<!__)\(\) (?=missing \d+ required positional)/, "")
     .trim();
 };
 
@@ -420,6 +421,9 @@ const literal = (query, text) => {
   return runs.length ? runs.filter((run) => held.includes(run)).length / runs.length : 0;
 };
 
+// Whether a section outside of the dictionary, as those on libraries are, shows a message.
+const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.section.title} ${hit.section.text}`) > 0.3;
+
 const rank = ({ sections, index, seen, rare }, query, message) => {
   let asked = [...new Set(terms(message || reworded(query)))];
   if (asked.length > TERMS) {
@@ -496,6 +500,8 @@ const grouped = (hits, pages) => {
   return groups.map(({ items }) => items);
 };
 
+const NEAREST = " The nearest sections are:";
+
 // The shortest of the names that end with this one.
 const last = (byEnd, name) =>
   [...byEnd.keys()]
@@ -539,11 +545,13 @@ export const find = async (query, index = whole ??= readAll()) => {
   else if (name) hits = [{ section: name, queryTerms: terms(text) }, ...hits];
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
   else if (unknown.length && !message) {
-    note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}. The nearest sections are:`;
-  } else if (message && !(hits[0]?.likeness > 0.6)) note = "This message has no entry here. The nearest sections are:";
-  else if (!message && !(hits[0]?.share >= 0.45)) {
-    note = "Nothing here answers that as asked. The nearest sections are:";
+    note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}.${NEAREST}`;
+  } else if (message && !(hits[0]?.likeness > 0.6 || shows(hits[0], message))) {
+    note = `This message has no entry here.${NEAREST}`;
+  } else if (!message && !(hits[0]?.share >= 0.45)) {
+    note = `Nothing here answers that as asked.${NEAREST}`;
   }
+  if (!hits.length) note = note.replace(NEAREST, "");
   if (partial) note = "Found in titles and questions; the texts are still on their way.";
   if (text !== said) note = `No section has “${typed}”. These have “${text}”:`;
   hits = hits.slice(0, SHOWN);
