@@ -255,6 +255,18 @@ def test_a_renamed_page_is_found_at_its_old_address(book: Book) -> None:
     assert "docs/two.md:1: redirect_from: docs/index.md is already at the address of index.md" in done.stderr
 
 
+def test_a_renamed_page_is_found_at_its_old_address_where_markdown_exec_shows_it(book: Book) -> None:
+    book.write("mkdocs.yml", CONFIG.replace("[livepages]", "[markdown-exec, livepages]"))
+    book.write("docs/index.md", '# One\n\n```python exec="on"\nprint(1)\n```\n')
+    book.write("docs/two.md", "---\nredirect_from: [was.md]\n---\n\n# Two\n")
+    build(book)
+    assert 'content="0; url=../two/"' in pages(book)["was/index.html"]
+    book.write("docs/two.md", "---\nredirect_from: [index.md]\n---\n\n# Two\n")
+    done = mkdocs(book, "build")
+    assert done.returncode == 1
+    assert "1 failed, as listed above; the redirects of these pages were not written" in done.stderr
+
+
 def test_a_link_to_the_old_name_of_a_page_is_told_the_new_one_once(book: Book) -> None:
     book.write("docs/old/deep.md", "# Another\n")
     book.write("docs/two.md", "---\nredirect_from: [deep.md]\n---\n\n# Two\n\n## Part {#part}\n")
@@ -456,6 +468,21 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served:
     healed = served.wait("/two/", "<code>two 5</code>")
     assert "live-failure" not in healed
     served.says("ran docs/index.md", 2)
+
+
+def test_serving_names_the_line_that_fails_where_markdown_exec_shows_it(book: Book) -> None:
+    book.write("mkdocs.yml", CONFIG.replace("[livepages]", "[markdown-exec, livepages]"))
+    text = '# Two\n\n```python exec="on"\nprint("two", {})\n```\n'
+    book.write("docs/two.md", text.format("2"))
+    served = Served(book)
+    try:
+        served.wait("/two/", "two 2")
+        served.notices(book)
+        book.write("docs/two.md", text.format("missing"))
+        served.wait("/two/", "docs/two.md:4")
+        served.says("docs/two.md:4: block of line 3: raised NameError", 1)
+    finally:
+        served.end()
 
 
 def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page(book: Book, served: Served) -> None:

@@ -149,6 +149,8 @@ def test_includes_are_part_of_the_code(tmp_path: Path) -> None:
         ("---\njax: {jax_x: 2026-11-22}\n---\n", 2, "jax"),
         ("---\njax: {1: a}\n---\n", 2, "jax"),
         ("---\nbefore: a.md\n---\n", 2, "a list of pages"),
+        ("---\nredirect_from: [/old/]\n---\n", 2, "a list of pages that this one replaces"),
+        ("---\nredirect_from: [was.md, a/../../old.md]\n---\n", 2, "a list of pages that this one replaces"),
         ("---\nrequires: rich\n---\n", 2, "a list of distributions"),
         ("---\ntags: [1]\n---\n", 2, "tags"),
         ("---\ndevice: 8\n---\n", 2, "did you mean 'devices'?"),

@@ -27,14 +27,14 @@ from livepages.course import make_course
 from livepages.execution import Engine, Failure, Runner, WorkerError, count
 from livepages.exporters import OutputFolder, Publication
 from livepages.integrations.address import check_address, explained
-from livepages.integrations.assets import SCRIPT, SERVED, STYLE, copy_assets
+from livepages.integrations.assets import SCRIPT, SERVED, STYLE
 from livepages.integrations.build import Build, Conversion
 from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.former_site import FormerSite
 from livepages.integrations.kernels import Kernels
 from livepages.integrations.mkdocs_course import changed_course, may_change
 from livepages.integrations.page_cache import convert_once
-from livepages.integrations.post_build import finish
+from livepages.integrations.post_build import finish, finish_executed
 from livepages.integrations.prerender import Ahead
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
@@ -353,20 +353,20 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""
-        project = self._current().engine.project
-        if project.fences == "exec":
-            copy_assets(OutputFolder(Path(config.site_dir), project.docs, self._emptied))
-            self._over()
-            return
+        build, site = self._current(), Path(config.site_dir)
         try:
-            failed = finish(self._current(), Path(config.site_dir), self._say_once, self._kept.made, self._emptied)
+            if build.engine.project.fences == "exec":
+                failed, lacking = finish_executed(build, site, self._say_once, self._emptied), "redirects"
+            else:
+                failed = finish(build, site, self._say_once, self._kept.made, self._emptied)
+                lacking = "scripts, notebooks and Markdown"
         except ProjectError as error:
             self._refuse(str(error))
             return
         finally:
             self._over()
-        self._tell(self._current().failures, "a plugin has shown this of a page")
-        self._tell(failed, "the scripts, notebooks and Markdown of these pages were not written")
+        self._tell(build.failures, "a plugin has shown this of a page")
+        self._tell(failed, f"the {lacking} of these pages were not written")
 
     def _say_once(self, message: str) -> None:
         if message not in self._said:

@@ -46,9 +46,22 @@ def finish(
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
     refused += write_redirects([page for page, _ in build.ran], build.guide.course, output)
+    _say_left(output, say)
+    return [Failure(error.page, error.line, 0, error.message) for error in refused]
+
+
+def finish_executed(build: Build, site: Path, say: Callable[[str], None], emptied: bool) -> list[Failure]:
+    """Write redirects and the assets: `finish` for a site whose pages stay what markdown-exec makes of them."""
+    output = OutputFolder(site, build.engine.project.docs, emptied)
+    copy_assets(output)
+    refused = write_redirects([page for page, _ in build.ran], build.guide.course, output)
+    _say_left(output, say)
+    return [Failure(error.page, error.line, 0, error.message) for error in refused]
+
+
+def _say_left(output: OutputFolder, say: Callable[[str], None]) -> None:
     if output.left:
         say(f"not written, as the site has its own: {', '.join(output.left)}")
-    return [Failure(error.page, error.line, 0, error.message) for error in refused]
 
 
 def finish_zensical(build: Build, site: Path) -> None:

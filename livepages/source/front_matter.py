@@ -1,5 +1,6 @@
 """The front matter of a page: the settings of its process, and its title, description and the like."""
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -121,6 +122,12 @@ def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
 
+def _are_pages(value: object) -> bool:
+    """Return whether these are names below the folder of pages, so that each has an address in the site."""
+    names = [posixpath.normpath(name) for name in value] if isinstance(value, list) and _are_texts(value) else [".."]
+    return not any(name.startswith("/") or name.split("/")[0] in (".", "..") for name in names)
+
+
 def _is_number(value: object, least: float, most: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
 
@@ -133,7 +140,7 @@ KNOWN: dict[str, tuple[str, Callable[[object], bool]]] = {
     "title": ("text; put it in quotes", _is_text),
     "description": ("text; put it in quotes", _is_text),
     "before": ("a list of pages, as [basics/arrays.md]", _are_texts),
-    "redirect_from": ("a list of pages that this one replaces, as [basics/old-name.md]", _are_texts),
+    "redirect_from": ("a list of pages that this one replaces, as [basics/old-name.md]", _are_pages),
     "requires": ("a list of distributions, as [rich]", _are_texts),
     "tags": ("a list of texts", _are_texts),
 }
