@@ -137,7 +137,7 @@ def test_the_section_that_is_meant_comes_first(find: Callable[[str], Any], query
         ("ode45", "Nothing here answers that as asked."),
         ("ValueError: the loop of somebody's own library", "This message has no entry here. The nearest sections are:"),
         ("ValueError: Path of the checkpoint must be absolute, not ckpt", ""),  # an answer shows it
-        ("TypeError: loop.unrolled_state() missing 1 required positional argument: 'gradients'", ""),
+        ("TypeError: loop.unrolled_state() missing 1 required positional argument: 'y'", ""),
         ("ValueError: Path of another checkpoint", "This message has no entry here. The nearest sections are:"),
     ],
 )
