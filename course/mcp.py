@@ -78,7 +78,7 @@ def explained(site: Site, traceback: str) -> str:
 
 
 def replaced(site: Site, code: str) -> str:
-    """Return the rows of an old name, of a module's names, or of what a statement imports; or that there is none."""
+    """Return the rows of an old name or its end, of a module's names, or of what is imported; or that there is none."""
     return "\n".join(_replaced(site, name) for name in _names(code))
 
 
@@ -98,10 +98,12 @@ def _replaced(site: Site, name: str) -> str:
         return f"**{row.title}** {row.excerpt}\n\n{site.address(row.location)}"
     if row is not None and _is_row(row.location, name):
         return site.section(row.location)
-    if within := [place for place in site.entries if place.startswith(f"{ROWS}{name}.")]:
-        return "\n".join(site.section(place) for place in within[:SHOWN])
-    rows = site.address(ROWS.partition("#")[0])
-    return f"No row for {name}: it is no old name that this site knows. All of them: {rows}"
+    rows = [place for place in site.entries if place.startswith(ROWS)]
+    within = [place for place in rows if place.startswith(f"{ROWS}{name}.")]
+    if found := within or [place for place in rows if place.lower().endswith(f".{name.lower()}")]:
+        return "\n".join(site.section(place) for place in found[:SHOWN])
+    every = site.address(ROWS.partition("#")[0])
+    return f"No row for {name}: it is no old name that this site knows. All of them: {every}"
 
 
 def _is_row(location: str, name: str) -> bool:

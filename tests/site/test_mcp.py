@@ -25,6 +25,7 @@ ENTRIES: list[dict[str, Any]] = [
         "text": "<p>Use <code>jax.lax.while_loop</code>.</p><pre><code>jax.lax.while_loop(f, g, 0)\n</code></pre>",
         "asked": ["break out of a loop"],
     },
+    {"location": "speed/loops/#tree_map", "title": "tree_map", "text": "<p>A loop over leaves.</p>"},
     {"location": "lookup/errors/", "title": "Errors", "text": ""},
     {
         "location": "lookup/errors/#TracerBoolConversionError",
@@ -130,6 +131,11 @@ def test_a_message_that_a_row_shows_is_explained_by_it(folder: Path) -> None:
 )
 def test_modules_imports_and_calls_lead_to_the_rows_of_their_names(code: str, folder: Path) -> None:
     assert "#old-jax.experimental.maps.xmap" in replaced(Site(folder), code)
+
+
+def test_a_name_without_its_module_leads_to_its_row(folder: Path) -> None:
+    assert Site(folder).find("tree_map").hits[0].location == "speed/loops/#tree_map"  # another section is nearer
+    assert "#old-jax.tree_map" in replaced(Site(folder), "tree_map(f, x)")
 
 
 def test_each_name_of_an_import_is_answered(folder: Path) -> None:
