@@ -171,6 +171,7 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
         ),
         ('{{ no" + 1 / 0 + " }}\n', "docs/index.md:3: block of line 3: raised ZeroDivisionError"),
         ('```python exec="on" timeout="soon"\n```\n', "docs/index.md:3: option timeout is a number of seconds"),
+        ('```python exec="on" rases="E"\n```\n', "docs/index.md:3: unknown option 'rases'; did you mean 'raises'?"),
         ('```python exec="on" workdir="no"\n```\n', "docs/index.md:3: block of line 3: raised FileNotFoundError"),
         ('```pycon exec="on"\n>>> x = 1\n1\n>>> x / 0\n```\n', "docs/index.md:6: block of line 3: raised ZeroDivision"),
         (

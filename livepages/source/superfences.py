@@ -15,6 +15,7 @@ from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPrep
 
 from livepages.source.fences import Fence, LineError, Recorder, directives
 from livepages.source.options import TABLE, Options, read_option
+from livepages.source.suggestions import closest
 
 EXECUTED = ("python", "py", "pycon")
 NESTED = ("md", "markdown")  # languages of fences whose content markdown-exec converts as Markdown
@@ -89,11 +90,15 @@ def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
     values |= {"workdir": given["workdir"] or "", "isolated": not given["session"]}
     values = {"source": "none", "result": "markdown", **values}
     faults: list[str] = []
-    for name in sorted(own_options(given)):
-        try:
-            values[name] = read_option(name, given["extra"][name])
-        except ValueError as error:
-            faults.append(str(error))
+    ours = {name for name, option in TABLE.items() if not option.markdown_exec}
+    for name in sorted(given["extra"]):
+        if name in own_options(given):
+            try:
+                values[name] = read_option(name, given["extra"][name])
+            except ValueError as error:
+                faults.append(str(error))
+        elif meant := closest(name, ours, 0.8):  # any other may be for another program
+            faults.append(f"unknown option {name!r}{meant}")
     return Options(**values), faults
 
 
