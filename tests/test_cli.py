@@ -36,6 +36,14 @@ def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixt
     assert status == 0 and "--- docs/page.md:3  " in said and "hello\n" in said
 
 
+def test_a_page_that_is_named_wrong_is_told_the_one_that_is_there(
+    capsys: pytest.CaptureFixture[str], page: Path
+) -> None:
+    for name in ("page.md", "docs/pages.md"):
+        status, said = command(capsys, "run", name)
+        assert status == 2 and f"{name}: no such page in {page.parent}; did you mean 'docs/page.md'?" in said
+
+
 def test_run_says_whose_records_are_out_of_date_and_how_they_are_renewed(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:
@@ -218,3 +226,13 @@ def test_a_new_page_passes_and_none_is_overwritten(capsys: pytest.CaptureFixture
     assert status == 2 and "there is such a page already" in said
     status, said = command(capsys, "new", "elsewhere.txt")
     assert status == 2 and "name a Markdown file in" in said
+
+
+def test_a_new_page_runs_where_only_fences_for_markdown_exec_do(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
+    site.write("pyproject.toml", '[tool.livepages]\nfences = "exec"\n')
+    site.write("mkdocs.yml", "site_name: T\nplugins: [markdown-exec, livepages]\n")
+    command(capsys, "new", "docs/new.md")
+    status, said = command(capsys, "run", "docs/new.md", "-v")
+    assert status == 0 and "\n2\n" in said

@@ -160,3 +160,11 @@ def test_an_include_that_the_site_does_not_read_is_said_to_be_one(kettle: Site) 
     assert done.returncode == 1
     assert 'handbook/water/hot.md:10: the site\'s Markdown does not read --8<-- "kettle.py:boil"; add' in done.stderr
     assert "add pymdownx.snippets to markdown_extensions, with base_path: [programs]" in done.stderr
+
+
+def test_an_include_that_the_site_does_not_find_is_said_to_be_one(kettle: Site) -> None:
+    kettle.write("site/shared.yml", SHARED.replace("base_path: [programs]", "base_path: [elsewhere]"))
+    done = run(kettle, "-m", "mkdocs", "build", "--strict", "-f", "site/other.yml")
+    assert done.returncode == 1
+    told = 'handbook/water/hot.md:10: the site\'s Markdown does not find --8<-- "kettle.py:boil"; add programs to base_path'
+    assert told in done.stderr

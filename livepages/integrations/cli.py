@@ -31,7 +31,7 @@ from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, check_page, compare, left_behind, record, write
 from livepages.rendering import status
-from livepages.source import Block, Page, Project, ProjectError, find_project, read_inventories
+from livepages.source import Block, Page, Project, ProjectError, closest, find_project, read_inventories
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -169,10 +169,11 @@ description: "What a reader gets from this page, in one sentence."
 
 The problem, and what you will be able to do about it, in a sentence or two.
 
-```python
+```python{options}
 print(1 + 1)
 ```
 """
+_EXECUTED = ' exec="on" source="above" result="text"'  # where a bare fence is only shown
 
 
 def _new(options: argparse.Namespace, project: Project) -> int:
@@ -183,7 +184,7 @@ def _new(options: argparse.Namespace, project: Project) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("x", encoding="utf-8") as stream:
-            stream.write(_PAGE.format(title=title))
+            stream.write(_PAGE.format(title=title, options=_EXECUTED if project.fences == "exec" else ""))
     except FileExistsError:
         raise ProjectError(f"{options.page}: there is such a page already") from None
     name = file.relative_to(project.docs).as_posix()
@@ -197,7 +198,8 @@ def _named(files: list[Path], project: Project) -> list[Path]:
     named = [project.own(file) for file in files]
     for file, own in zip(files, named, strict=True):
         if not own.is_relative_to(project.docs) or not own.is_file():
-            raise ProjectError(f"{file}: no such page in {project.docs}")
+            names = (project.name(path) for path in project.docs.rglob("*.md"))
+            raise ProjectError(f"{file}: no such page in {project.docs}{closest(str(file), names)}")
     return named
 
 

@@ -210,8 +210,14 @@ class _Show(Preprocessor):
         at = rendering.below_title(lines)
         return [*lines[:at], "", self.md.htmlStash.store(rendering.failures_shown(failed)), "", *lines[at:]]
 
-    @staticmethod
-    def _changed(build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
+    def _reads(self, folder: Path) -> bool:
+        """Return whether the site's includes are looked for in a folder."""
+        if "snippet" not in self.md.preprocessors:
+            return False
+        reader: Any = self.md.preprocessors["snippet"]
+        return folder.resolve() in [Path(base).resolve() for base in reader.base_path]
+
+    def _changed(self, build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
         """Return the failure of text that has blocks and is not the page's."""
         page = build.pages.get(path) if path else None
         if page is None:
@@ -222,13 +228,19 @@ class _Show(Preprocessor):
         at = next(n for n, line in enumerate(before) if line != "".join(after[n : n + 1]))
         above = next(n for n, line in enumerate(page.text) if line.strip())  # front matter, and blank lines
         line = at + above + 1 if len(page.text) == len(page.source.split("\n")) else 1  # unless files are included
+        folder = build.engine.project.name(build.engine.project.snippets)
         if "8<-" in "".join(after[at : at + 1]):
             where = next((n for n, text in enumerate(page.source.split("\n"), 1) if _normal(text) == after[at]), line)
-            folder = build.engine.project.name(build.engine.project.snippets)
             message = (
                 f"the site's Markdown does not read {after[at].strip()}; add pymdownx.snippets to markdown_extensions"
             )
             return Failure(name, where, 0, f"{message}, with base_path: [{folder}]")
+        lines = page.source.split("\n")
+        included = ((n, text) for n, text in enumerate(lines[: at + above + 1], 1) if text != page.text[n - 1])
+        number, directive = next(((n, text.strip()) for n, text in included if "8<-" in text), (0, ""))
+        if number and not self._reads(build.engine.project.snippets):
+            message = f"the site's Markdown does not find {directive}; add {folder} to base_path of pymdownx.snippets"
+            return Failure(name, number, 0, message)
         became = repr(after[at]) if at < len(after) else "nothing"
         message = f"a plugin or hook of the site changed {before[at]!r} to {became} after the blocks had run"
         return Failure(name, line, 0, f"{message}; change the file instead, or add only to the end of the page's text")
