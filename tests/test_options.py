@@ -62,6 +62,10 @@ def test_an_option_under_its_former_name_is_told_the_new_one(former: str, name: 
     assert faults == [f'option {former} is called {name} now; write {name}="on"']
 
 
+def test_a_former_value_of_markdown_exec_means_what_it_meant() -> None:
+    assert parse_options('python source="material-block"') == (Options(source="block"), [])
+
+
 def test_markdown_exec_knows_the_options_that_are_said_to_be_its_own() -> None:
     layout = {"title", "hl_lines", "linenums"}  # its `add_source` hands these on to Markdown
     known = inspect.signature(markdown_exec.base_format).parameters

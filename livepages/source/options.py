@@ -81,6 +81,13 @@ def _one_of(*values: str) -> Read:
     return _text("one of " + ", ".join(values), lambda text: text in values)
 
 
+_place = _one_of("above", "below", "block", "tabbed-left", "tabbed-right", "none")
+
+
+def _source(text: str) -> object:
+    return _place("block" if text == "material-block" else text)  # the name that markdown-exec had for it once
+
+
 def _pattern(text: str) -> str:
     try:
         re.compile(text)
@@ -154,8 +161,7 @@ class Options:
         "the output differs from run to run, as measured times do, or is chaotic: it is shown, never compared")
     tolerance: float = _option(0.0, _number("a number above 0"), Affects.CHECK, "1e-3",
         "how much numbers may differ between hosts, relative to themselves (default 1e-5)")
-    source: str = _option("above", _one_of("above", "below", "block", "tabbed-left", "tabbed-right", "none"),
-        Affects.PAGE, "none",
+    source: str = _option("above", _source, Affects.PAGE, "none",
         "where the code is shown: `above` (or `block`) or `below` the output, `tabbed-left` or `tabbed-right`, or "
         "`none`: the block runs and is tested, but the page shows only its output", "source")
     result: str = _option("text", _text("markdown or a language that Pygments knows", _is_language),
