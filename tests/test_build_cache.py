@@ -206,3 +206,5 @@ def test_questions_are_read_from_html() -> None:
         "url": "http://127.0.0.1/two/#q",
     }
     assert "<" not in data
+    _, named = take_questions('<h2 id="shape">Shape</h2>\n<!-- asked\nsize\n-->\n<p>One of rows.</p>')
+    assert named and not linked_data(named, "")  # a heading that asks nothing

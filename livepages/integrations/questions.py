@@ -62,7 +62,7 @@ def linked_data(questions: Iterable[Question], url: str) -> str:
             },
         }
         for question in questions
-        if question.id
+        if question.id and question.text.endswith("?")
     ]
     if not entities:
         return ""
