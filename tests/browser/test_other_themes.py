@@ -33,7 +33,8 @@ PAGES = {
         '```python needs="gpu"\nprint(degrees + 1)\n```\n\n'
         '```python exec="off" reason="it is only shown"\nnever = 1\n```\n\n'
         "```python\ndef tea(leaves):\n    return NotImplemented\n```\n\n"
-        '```python source="none"\nprint("a line\\n" * 40)\n```\n'
+        '```python source="none"\nprint("a line\\n" * 40)\n\n\nclass Table:\n    def _repr_html_(self):\n'
+        '        return \'<table border="1" class="dataframe"><tr><th>cups</th><td>3</td></tr></table>\'\n\n\nTable()\n```\n'
     ),
 }
 THEMES = {
@@ -96,6 +97,13 @@ def test_outputs_errors_notes_and_details_are_styled(page: Page) -> None:
         expect(page.locator(folded).first).not_to_have_attribute("open", "")
     assert style(page, ".live-small", "position") == "absolute"
     expect(page.locator(".live-note").first).to_contain_text("Not run here: needs gpu")
+
+
+def test_cells_of_a_table_as_pandas_writes_it_keep_apart(page: Page) -> None:
+    assert style(page, ".live-html table", "border-collapse") == "collapse"
+    for cell in ("th", "td"):
+        assert float(style(page, f".live-html {cell}", "padding-left").removesuffix("px")) > 4
+        assert style(page, f".live-html {cell}", "text-align") == "right"
 
 
 def test_downloads_are_there(page: Page, site: Path) -> None:
