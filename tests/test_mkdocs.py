@@ -472,14 +472,15 @@ def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served:
 
 def test_serving_names_the_line_that_fails_where_markdown_exec_shows_it(book: Book) -> None:
     book.write("mkdocs.yml", CONFIG.replace("[livepages]", "[markdown-exec, livepages]"))
-    text = '# Two\n\n```python exec="on"\nprint("two", {})\n```\n'
+    text = '# Two\n\n```python exec="on" source="above"\nprint("two", {})\n```\n'
     book.write("docs/two.md", text.format("2"))
     served = Served(book)
     try:
         served.wait("/two/", "two 2")
         served.notices(book)
         book.write("docs/two.md", text.format("missing"))
-        served.wait("/two/", "docs/two.md:4")
+        shown = served.wait("/two/", "docs/two.md:4")
+        assert re.search('<span class="n">missing</span>.*docs/two.md:4', shown, re.DOTALL)  # the code is there, too
         served.says("docs/two.md:4: block of line 3: raised NameError", 1)
     finally:
         served.end()

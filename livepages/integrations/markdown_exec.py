@@ -45,9 +45,9 @@ class ExecutedBlocks:
             return self._failed(line, f"the fence that begins {begins} has not run: an extension of the site made it")
         result = self._left.popleft()
         if result.failure:
-            return failures_shown([result.failure])
+            return _below_code(result, failures_shown([result.failure]), md, options)
         if result.outcome.pending or result.outcome.skipped:
-            return not_shown(result)
+            return _below_code(result, not_shown(result), md, options)
         self._inside = True
         try:
             return self._shown(result, md, options)
@@ -84,6 +84,13 @@ def _laid_out(block: Block, output: str, md: Markdown, options: dict[str, Any]) 
     if block.fence.language == "pycon":
         code, language = "\n".join(line for line in block.fence.content if line.startswith((">>> ", "... "))), "pycon"
     return markdown_exec.base_format(language=language, run=lambda *_, **__: output, code=code, md=md, **options)
+
+
+def _below_code(result: BlockResult, told: str, md: Markdown, options: dict[str, Any]) -> str:
+    """Return what stands in place of a block's output, below its code if the page shows that."""
+    fence = result.block.fence
+    code = markdown_exec.code_block(fence.language, "\n".join(fence.content)) if options["source"] else ""
+    return (_converted(code, md, options) if code else "") + told
 
 
 def _figures(result: BlockResult) -> Markup:
