@@ -503,6 +503,14 @@ def test_markdown_holds_no_html_of_blocks(book: Book) -> None:
     assert "```\n\n| a |\n| --- |\n| 1 |\n\n*Every output" in text
 
 
+def test_links_lead_on_from_what_a_block_printed_and_to_pages_without_markdown(book: Book) -> None:
+    book.site.write("docs/alone.md", "# Alone\n")  # in no navigation
+    code = "print('- [Home](../index.md#top)\\n- [Alone](../alone.md)')"
+    forms = book.blocks(f'python result="markdown"\n{code}')
+    assert "\n\n- [Home](../../index.md#top)\n- [Alone](../../alone/)\n" in forms["index.md"]
+    assert "(../index.md#top)" in str(outputs(forms["live-page.ipynb"]))  # as the program prints it
+
+
 def test_markdown_holds_nothing_that_only_a_theme_reads(book: Book) -> None:
     text = (
         '# Page\n\n<!-- asked\nother words\n-->\n\n<div class="a" markdown>\n\n[Go](https://a.b){ .md-button .x }, press '

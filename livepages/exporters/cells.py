@@ -15,7 +15,7 @@ from livepages.source import Page, find_fences
 _TITLED = re.compile(
     r'(?P<indent> *)(?:!!!|\?\?\?\+|(?P<fold>\?\?\?)|===[!+]?) +(?P<kind>[\w -]*?) *(?:"(?P<title>.*)")? *'
 )
-_LINK = re.compile(r"(\]\(|^ *\[[^\]]+\]: +)([^)\s#]+)")
+_LINK = re.compile(r"(\]\(|^ *\[[^\]]+\]: +)([^)\s#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class Code:
     result: BlockResult
     prefix: str
     fold: str = ""
+    printed: str = ""  # the Markdown that it printed, if it prints the page's
 
 
 def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose | Code]:
@@ -48,7 +49,8 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
         run: the results of its blocks.
         address: what a link to a file of the site becomes.
     """
-    lines, folds = _lines(with_plain_values(page, run), address)
+    link = _linking(page, address)
+    lines, folds = _lines(with_plain_values(page, run), link)
     found: list[Prose | Code] = []
 
     def add_prose(start: int, end: int) -> None:
@@ -63,7 +65,9 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
         add_prose(at, fence.start)
         opening = lines[fence.start]
         prefix = opening[: len(opening) - len(opening.lstrip("> \t"))]
-        found.append(Code(result, prefix, folds[fence.start][1]))
+        is_markdown = result.block.options.result == "markdown"
+        printed = _LINK.sub(link, "".join(text for _, text in result.outcome.output)) if is_markdown else ""
+        found.append(Code(result, prefix, folds[fence.start][1], printed))
         at = fence.end
     add_prose(at, len(lines))
     return found
@@ -102,7 +106,17 @@ def _bold(title: str) -> str:
     return f"**{title}**"
 
 
-def _lines(page: Page, address: Callable[[Path], str]) -> tuple[list[str], list[tuple[int, str]]]:
+def _linking(page: Page, address: Callable[[Path], str]) -> Callable[[re.Match[str]], str]:
+    """Return what a link on the page, as `_LINK` matches it, becomes."""
+
+    def link(match: re.Match[str]) -> str:
+        file = Path(os.path.normpath(page.path.parent / unquote(match[2])))
+        return match[1] + (address(file) if file.is_file() else match[2])
+
+    return link
+
+
+def _lines(page: Page, link: Callable[[re.Match[str]], str]) -> tuple[list[str], list[tuple[int, str]]]:
     """The page's text, line by line: titles of admonitions in bold, their content without indentation; and of each
     line the outermost closed fold, as the line that it begins on and its title, which is empty outside of folds."""
     found = list(find_fences(page.text, range(len(page.text)), []))
@@ -113,11 +127,6 @@ def _lines(page: Page, address: Callable[[Path], str]) -> tuple[list[str], list[
     folds: list[tuple[int, str]] = []
     fold, under = (0, ""), 0  # the fold, and how many titles its content is indented under
     code_ends = comment_ends = 0
-
-    def link(match: re.Match[str]) -> str:
-        file = Path(os.path.normpath(page.path.parent / unquote(match[2])))
-        return match[1] + (address(file) if file.is_file() else match[2])
-
     for number, line in enumerate(page.text):
         indent = _indent(line)
         in_code = number < code_ends

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import yaml
 
-from livepages.execution import BlockResult, Run
+from livepages.execution import Run
 from livepages.exporters.cells import Code, Prose, fenced
 from livepages.exporters.html_to_markdown import as_markdown
 from livepages.source import Page
@@ -27,7 +27,7 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
         if isinstance(piece, Prose):
             parts.append(_without_layout(piece.text))
             continue
-        for part in _shown(piece.result):
+        for part in _shown(piece):
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
     if page.program:
         device = f" on {run.device}" if run.device else ""
@@ -68,8 +68,9 @@ def _without_layout(prose: str) -> str:
     return re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text).strip("\n")
 
 
-def _shown(result: BlockResult) -> list[str]:
+def _shown(code: Code) -> list[str]:
     """Return the block's source and its outcome, each as Markdown."""
+    result = code.result
     block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
     if result.hidden:
@@ -86,7 +87,7 @@ def _shown(result: BlockResult) -> list[str]:
         parts += filter(None, [as_markdown(outcome.stdout)])
         text = ""
     elif options.result == "markdown" and text.strip():
-        parts.append("".join(text for _, text in outcome.output).strip("\n"))
+        parts.append(code.printed.strip("\n"))
         text = ""
     if shown.raised:
         text += "" if text.endswith("\n") or not text else "\n"

@@ -192,8 +192,12 @@ class Publication:
         """Return the function that rewrites links: to this form of a page, from this folder or from anywhere."""
 
         def address(file: Path) -> str:
-            place = self._places.get(file)
-            target = form(place) if place else Path(os.path.relpath(file, self._project.docs)).as_posix()
+            if place := self._places.get(file):
+                target = form(place)
+            elif file.suffix in MARKDOWN and file.is_relative_to(self._project.docs):
+                target = self._course.place(file).url  # a page in no list has no Markdown
+            else:
+                target = Path(os.path.relpath(file, self._project.docs)).as_posix()
             if start is None:
                 return self._base + quote(target)
             return quote(posixpath.relpath(target or ".", start or ".") + ("/" if target.endswith("/") else ""))
