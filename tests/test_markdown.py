@@ -225,6 +225,13 @@ def test_text_that_a_plugin_or_hook_changed_is_refused_and_the_line_named(
     assert "changed '# T' to '# A T'" in show.failures[0].message
 
 
+def test_the_line_of_text_that_a_plugin_changed_is_that_of_the_file_below_an_include(show: Show, site: Site) -> None:
+    site.write("snippets/part.md", "One.\n\nTwo.\n\nThree.")
+    text = '# T\n\n--8<-- "part.md"\n\n```python\nx = 1\n```\n'
+    show(text, strict=False, shown="# T\n\nOne.\n\nTwo.\n\nThree.\n\n```python\nx = 2\n```\n")
+    assert str(show.failures[0]).startswith("docs/page.md:6: a plugin or hook of the site changed 'x = 1' to 'x = 2'")
+
+
 def test_text_with_blocks_that_is_no_pages_is_refused(site: Site) -> None:
     """Plugins that generate pages make such text."""
     build = Build(site.engine)

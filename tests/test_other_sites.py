@@ -168,3 +168,13 @@ def test_an_include_that_the_site_does_not_find_is_said_to_be_one(kettle: Site) 
     assert done.returncode == 1
     told = 'handbook/water/hot.md:10: the site\'s Markdown does not find --8<-- "kettle.py:boil"; add programs to base_path'
     assert told in done.stderr
+
+
+def test_a_section_that_the_site_does_not_dedent_is_said_to_be_one(kettle: Site) -> None:
+    section = "class Kettle:\n    # --8<-- [start:on]\n    on = 1\n    # --8<-- [end:on]\n"
+    kettle.write("programs/kettle.py", FILES["programs/kettle.py"] + section)
+    kettle.write("handbook/water/hot.md", '# Hot\n\n```python\nx = 1\n```\n\n```python\n--8<-- "kettle.py:on"\n```\n')
+    done = run(kettle, "-m", "mkdocs", "build", "--strict", "-f", "site/other.yml")
+    assert done.returncode == 1
+    assert "handbook/water/hot.md:8: the site's Markdown does not take the indentation off --8<-- " in done.stderr
+    assert "; add dedent_subsections: true to pymdownx.snippets" in done.stderr

@@ -30,7 +30,17 @@ from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.records import RecordedOutcome
 from livepages.rendering import NameLinks, status, value_html, values_left, with_values
-from livepages.source import Block, Inventory, Page, PageError, find_project, with_bare_fences
+from livepages.source import (
+    Block,
+    Inventory,
+    LineError,
+    Page,
+    PageError,
+    Project,
+    expand,
+    find_project,
+    with_bare_fences,
+)
 from livepages.worker import signature
 
 _report = os.environ.pop(REPORT, "")  # so that no page reads it and depends on it
@@ -210,12 +220,26 @@ class _Show(Preprocessor):
         at = rendering.below_title(lines)
         return [*lines[:at], "", self.md.htmlStash.store(rendering.failures_shown(failed)), "", *lines[at:]]
 
-    def _reads(self, folder: Path) -> bool:
-        """Return whether the site's includes are looked for in a folder."""
-        if "snippet" not in self.md.preprocessors:
-            return False
-        reader: Any = self.md.preprocessors["snippet"]
-        return folder.resolve() in [Path(base).resolve() for base in reader.base_path]
+    def _lacking(self, project: Project, include: str, wanted: str, found: str) -> str:
+        """Return what the site's Markdown does not do with an include, and how it will; empty if it does all."""
+        folder = project.name(project.snippets)
+        if "8<-" in found:
+            return f"read {include}; add pymdownx.snippets to markdown_extensions, with base_path: [{folder}]"
+        if "snippet" in self.md.preprocessors:
+            reader: Any = self.md.preprocessors["snippet"]
+            if project.snippets.resolve() not in [Path(base).resolve() for base in reader.base_path]:
+                return f"find {include}; add {folder} to base_path of pymdownx.snippets"
+            if found.strip() == wanted.strip():
+                return f"take the indentation off {include}; add dedent_subsections: true to pymdownx.snippets"
+        return ""
+
+    @staticmethod
+    def _line_of(page: Page, at: int, snippets: Path) -> int:
+        """Return the line of a page's file that a line of its text comes from; 1 if what it includes has changed."""
+        try:
+            return [number for _, number in expand(page.source.split("\n"), snippets)][at]
+        except (LineError, IndexError):
+            return 1
 
     def _changed(self, build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
         """Return the failure of text that has blocks and is not the page's."""
@@ -227,20 +251,10 @@ class _Show(Preprocessor):
         before, after = (_normal(text).split("\n") for text in (page.body, "\n".join(lines)))
         at = next(n for n, line in enumerate(before) if line != "".join(after[n : n + 1]))
         above = next(n for n, line in enumerate(page.text) if line.strip())  # front matter, and blank lines
-        line = at + above + 1 if len(page.text) == len(page.source.split("\n")) else 1  # unless files are included
-        folder = build.engine.project.name(build.engine.project.snippets)
-        if "8<-" in "".join(after[at : at + 1]):
-            where = next((n for n, text in enumerate(page.source.split("\n"), 1) if _normal(text) == after[at]), line)
-            message = (
-                f"the site's Markdown does not read {after[at].strip()}; add pymdownx.snippets to markdown_extensions"
-            )
-            return Failure(name, where, 0, f"{message}, with base_path: [{folder}]")
-        lines = page.source.split("\n")
-        included = ((n, text) for n, text in enumerate(lines[: at + above + 1], 1) if text != page.text[n - 1])
-        number, directive = next(((n, text.strip()) for n, text in included if "8<-" in text), (0, ""))
-        if number and not self._reads(build.engine.project.snippets):
-            message = f"the site's Markdown does not find {directive}; add {folder} to base_path of pymdownx.snippets"
-            return Failure(name, number, 0, message)
+        line = self._line_of(page, at + above, build.engine.project.snippets)
+        found, include = after[at] if at < len(after) else "", page.source.split("\n")[line - 1].strip()
+        if "8<-" in include and (lacking := self._lacking(build.engine.project, include, before[at], found)):
+            return Failure(name, line, 0, f"the site's Markdown does not {lacking}")
         became = repr(after[at]) if at < len(after) else "nothing"
         message = f"a plugin or hook of the site changed {before[at]!r} to {became} after the blocks had run"
         return Failure(name, line, 0, f"{message}; change the file instead, or add only to the end of the page's text")
