@@ -383,6 +383,10 @@ def test_a_filter_without_rows_hands_over_to_the_search(visit: Open) -> None:
     page.keyboard.press("Escape")
     page.get_by_label("Filter").fill("stop")
     expect(page.get_by_role("button", name="Search the whole site")).to_have_count(0)
+    message = "jax.errors.ConcretizationTypeError: Abstract tracer value encountered where concrete value is expected"
+    page.get_by_label("Filter").fill(message)
+    page.get_by_role("button", name=f"Search the whole site for “{message[:40]}…”", exact=True).click()
+    expect(page.locator(".md-search__input")).to_have_value(message)
 
 
 def test_a_note_says_what_was_looked_up_and_goes_away(visit: Open) -> None:

@@ -102,7 +102,7 @@ document$.subscribe(() => {
     count.value = `${left} of ${rows.length}`;
     ask.hidden = left > 0 || !words.value.trim();
     ask.dataset.liveAsk = words.value.trim(); // live.js opens the search with it
-    ask.textContent = `Search the whole site for “${words.value.trim()}”`;
+    ask.textContent = `Search the whole site for “${words.value.trim().replace(/^(.{40}).+$/, "$1…")}”`;
     // A heading, and what stands below it, goes with the last of its rows.
     for (const heading of document.querySelectorAll("article h2")) {
       const parts = [heading];
