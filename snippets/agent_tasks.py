@@ -34,7 +34,7 @@ class Task:
 
     @property
     def prompt(self) -> str:
-        """What a model is asked."""
+        """Return what a model is asked."""
         return (
             f"Write this function in JAX {jax.__version__}. Answer with one Python module in a fenced code block, with "
             f"all imports that it needs, and with nothing after it.\n\n```python\n{BEFORE}"
@@ -266,7 +266,7 @@ def draws(answer: Callable[..., Any]) -> None:
     old="return np.asarray(key)",
 )
 def words(answer: Callable[..., Any]) -> None:
-    """Those of the default generator."""
+    """The words of the default generator."""
     got = answer(jax.random.key(7))
     require(isinstance(got, np.ndarray), f"gave a {type(got).__name__}")
     same("the key of seed 7", got, np.uint32([0, 7]))
@@ -282,7 +282,7 @@ def words(answer: Callable[..., Any]) -> None:
     old="return jnp.linalg.solve(a, b)",
 )
 def solve_each(answer: Callable[..., Any]) -> None:
-    """As many systems as unknowns, so that no shape gives a mistake away."""
+    """Inputs with as many systems as unknowns, so that no shape gives a mistake away."""
     a, x = np.float32([[[2, 1], [1, 2]], [[2, 1], [1, 3]]]), np.float32([[0, -1], [1, -1]])
     same("two systems", answer(jnp.asarray(a), jnp.asarray(np.einsum("nij,nj->ni", a, x))), x)
 

@@ -19,7 +19,7 @@ def r_hat(x: np.ndarray) -> np.ndarray:  # (chain, step, parameter)
 
 # --8<-- [start:effective_size]
 def effective_size(x: np.ndarray) -> np.ndarray:
-    """How many independent draws would give a mean as exact as this one."""
+    """Return how many independent draws would give a mean as exact as this one."""
     x = np.asarray(x, np.float64)
     chains, steps = x.shape[:2]
     within = x.var(axis=1, ddof=1).mean(axis=0)

@@ -26,7 +26,7 @@ class Line:
 
     @property
     def anchor(self) -> str:
-        """What a link to the line ends with."""
+        """Return what a link to the line ends with."""
         return "line-" + re.sub(r"[^\w.]+", "-", self.code).strip("-")
 
 

@@ -25,7 +25,7 @@ SOURCES = {
 
 
 def refuses(error: type[BaseException], function: Callable[..., object], *args: object, **options: object) -> bool:
-    """Whether a call raises an error of this class; any other error is raised."""
+    """Return whether a call raises an error of this class; any other error is raised."""
     try:
         function(*args, **options)
     except error:
@@ -61,7 +61,7 @@ class Claims:
         print(f'<p class="live-verdict live-{kind}">{shown}</p>')
 
     def counts(self, topic: str) -> Counter[str]:
-        """How many claims of a topic got each verdict."""
+        """Return how many claims of a topic got each verdict."""
         return Counter(self.verdicts[topic].values())
 
     def index(self) -> str:

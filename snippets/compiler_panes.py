@@ -35,7 +35,7 @@ class Line:
 
     @property
     def computes(self) -> bool:
-        """Whether it is an equation, an operation or an instruction that makes new numbers."""
+        """Return whether it is an equation, an operation or an instruction that makes new numbers."""
         name = re.search(r' = (?:\(.*?\) |\w+\[[\d,]*\] )?"?([\w-]+)', self.text)
         return name is not None and name[1] not in IDLE
 
@@ -57,7 +57,7 @@ class Stages:
         return " ".join(row.strip() for row in [rows[0][start:], *rows[1:]])
 
     def counts(self) -> list[int]:
-        """How many lines compute something: of the jaxpr, StableHLO, optimized HLO, and the entry of the latter."""
+        """The numbers of lines that compute: of the jaxpr, StableHLO, optimized HLO, and the entry of the latter."""
         programs = list(self.programs.values())
         entry = takewhile(lambda line: line.text != "}", programs[-1])
         return [sum(line.computes for line in lines) for lines in (*programs, entry)]

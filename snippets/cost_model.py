@@ -16,7 +16,7 @@ _ROW = re.compile(
 
 
 class Cost(NamedTuple):
-    """What one run of a program takes: arithmetic operations, bytes moved to and from memory, and time."""
+    """The cost of one run of a program: arithmetic operations, bytes moved to and from memory, and time."""
 
     name: str
     flops: float
@@ -41,13 +41,13 @@ class Box(NamedTuple):
     top: float
 
     def overlaps(self, other: "Box") -> bool:
-        """Whether the two have a point in common."""
+        """Return whether the two have a point in common."""
         return (
             self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
         )
 
     def holds(self, other: "Box") -> bool:
-        """Whether the other lies inside."""
+        """Return whether the other lies inside."""
         return (
             self.left <= other.left
             and other.right <= self.right

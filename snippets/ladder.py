@@ -1,4 +1,4 @@
-"""What old idioms do on each release of JAX: recorded for a sample of releases, run for the installed one.
+"""The outcomes of old idioms on each release of JAX: recorded for a sample of releases, run for the installed one.
 
 ``python snippets/ladder.py`` runs everything on the installed JAX, prints what differs from the record, and writes the
 release's column into ladder.json. It works with JAX 0.4.13 or newer, and Python 3.11 or newer. Releases
@@ -71,7 +71,7 @@ class Idiom:
 
     @property
     def anchor(self) -> str:
-        """What a link to its row ends with."""
+        """Return what a link to its row ends with."""
         return "old-" + re.sub(r"[^\w.]+", "-", self.name).strip("-")
 
 
@@ -87,7 +87,7 @@ class Behavior:
 
 @dataclass(frozen=True)
 class Seen:
-    """How a piece of code ended: with an error's message, its first warning, or the value if that is a text."""
+    """The end of a piece of code: with an error's message, its first warning, or the value if that is a text."""
 
     end: str  # "runs", "warns" or "fails"
     text: str = ""
@@ -101,7 +101,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Column:
-    """What one release does, by the names of idioms and behaviors."""
+    """The outcomes on one release, by the names of idioms and behaviors."""
 
     old: dict[str, Seen]
     new: dict[str, Seen]  # of idioms for which there is something to write
@@ -142,7 +142,7 @@ class Release:
 
 
 def number(release: str) -> tuple[int, ...]:
-    """What releases are ordered by."""
+    """Return what releases are ordered by."""
     return tuple(map(int, re.findall(r"\d+", release)))
 
 
@@ -200,7 +200,7 @@ class Record:
 
 
 def differences(stored: Column, live: Column) -> list[str]:
-    """Where a recorded column and a run, of all or some, differ: in idioms' verdicts and behaviors' values."""
+    """Return where a recorded column and a run, of all or some, differ: in idioms' verdicts and behaviors' values."""
     found = []
     for part in PARTS:
         recorded, now = getattr(stored, part), getattr(live, part)
@@ -219,7 +219,7 @@ def _told(part: str, seen: Seen | None) -> str:
 
 
 def live_column(parts: Iterable[str] = PARTS, modules: Iterable[str] = ()) -> Column:
-    """What the installed JAX does: of parts and modules that are not asked for, nothing; no module means all."""
+    """Return what the installed JAX does: of parts and modules that are not asked for, nothing; no module means all."""
     asked = [idiom for idiom in idioms() if not modules or idiom.module in modules]
     programs: dict[tuple[str, str], dict[str, str]] = {}  # by part and name of the program: codes by name
     for behavior in behaviors():

@@ -55,7 +55,7 @@ class Ladder:
         self.releases = list(self.columns)
 
     def verdicts(self, name: str) -> list[str]:
-        """What an idiom did on each release that knows of it: "absent" before the first that ran it."""
+        """Return what an idiom did on each release that knows of it: "absent" before the first that ran it."""
         found = [column.old[name].verdict for column in self.columns.values() if name in column.old]
         ran = [n for n, verdict in enumerate(found) if verdict in ("runs", "warns")]
         return ["absent"] * ran[0] + found[ran[0] :] if ran else found
@@ -90,11 +90,11 @@ class Ladder:
         return ", ".join(parts).capitalize()
 
     def filter(self) -> str:
-        """Where a script puts the filter, as HTML: what it needs to know is in the rows and here."""
+        """Return where a script puts the filter, as HTML: what it needs to know is in the rows and here."""
         return f'<div data-live-filter="Name or message" data-releases="{" ".join(self.releases)}"></div>'
 
     def legend(self) -> str:
-        """What the cells under a name mean, as HTML."""
+        """Return what the cells under a name mean, as HTML."""
         cells = "; ".join(f"{CELLS[verdict]} {words}" for verdict, words in WORDS.items())
         return f"<p>Below a name, for each release: {cells}.</p>"
 
@@ -118,7 +118,7 @@ class Ladder:
         return "".join(parts)
 
     def boundaries(self, idiom: Idiom) -> str:
-        """When an idiom ended: by the release that is known to have done it, else between which sampled releases."""
+        """The end of an idiom: by the release that is known to have done it, else between which sampled releases."""
         removed = f"{'removed' if _is_name(idiom.name) else 'stopped working'} in {idiom.removed}"
         warned = f"deprecated in {idiom.deprecated}"
         if idiom.removed:
@@ -154,11 +154,11 @@ class Ladder:
         return since
 
     def helps(self, name: str) -> bool:
-        """Whether the message of an idiom that fails says what to write."""
+        """Return whether the message of an idiom that fails says what to write."""
         return self.live.old[name].verdict == "hints"
 
     def ends(self) -> list["End"]:
-        """How the idioms ended that ran on some release and fail on the newest."""
+        """Return how the idioms ended that ran on some release and fail on the newest."""
         found = []
         for name in self.live.old:
             spans = [span for span in self.spans(name) if span[0] != "absent"]
@@ -195,13 +195,13 @@ class Ladder:
 
 
 def _says_all(idiom: Idiom) -> bool:
-    """Whether the old code is no more than the name: the name itself, or its import."""
+    """Return whether the old code is no more than the name: the name itself, or its import."""
     module, _, name = idiom.name.rpartition(".")
     return idiom.old in (idiom.name, f"import {idiom.name}", f"from {module} import {name}")
 
 
 def _is_name(text: str) -> bool:
-    """Whether an idiom is a name, or the use of an argument by its name: something that can be removed."""
+    """Return whether an idiom is a name, or the use of an argument by its name: something that can be removed."""
     return bool(re.fullmatch(r"[\w.]+(\((?!None)\w*\)|\((\w+=\w*,?)+\))?", text))
 
 

@@ -1,4 +1,4 @@
-"""Counts what a compiled program runs: its operations, with those of a loop counted once for each iteration."""
+"""Count what a compiled program runs: its operations, with those of a loop counted once for each iteration."""
 
 # --8<-- [start:operations]
 import re
@@ -13,7 +13,7 @@ LINE = re.compile(r"(?m)^.* = .*? ([a-z][\w-]*)\((.*)$")
 
 
 def operations(function: Callable[..., Any], *args: Any) -> int:
-    """How many operations the program runs; a fusion is one."""
+    """Return how many operations the program runs; a fusion is one."""
     program = jax.jit(function).lower(*args).compile().as_text() or ""
     parts = dict(PART.findall(program))
     entry = re.findall(r"\nENTRY %?([\w.-]+)", program)

@@ -21,7 +21,7 @@ ONLY_A_NAME = r"\A\s*(?:KeyError: )?(['\"])[^'\"\n]*\1\s*\Z"
 
 @dataclass(frozen=True)
 class Cause:
-    """What some messages have in common, and the entries for them: pairs of a page with its anchor, and a title."""
+    """A cause of some messages, and the entries for them: pairs of a page with its anchor, and a title."""
 
     title: str
     entries: tuple[tuple[str, str], ...]
@@ -29,7 +29,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Question:
-    """What to look for in a message; `words` is a regular expression for it."""
+    """A question about a message; `words` is a regular expression for it."""
 
     text: str
     words: str

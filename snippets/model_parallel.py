@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 # --8<-- [start:pipeline]
 def pipeline(stage: Any, params: Any, parts: jax.Array) -> jax.Array:
-    """What all stages make of the parts (number, rows, width)."""
+    """Return what all stages make of the parts (number, rows, width)."""
     here, count = jax.lax.axis_index("pipe"), jax.lax.axis_size("pipe")
     forward = [(i, i + 1) for i in range(count - 1)]
     params = jax.tree.map(lambda a: a[0], params)  # of this stage

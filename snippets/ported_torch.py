@@ -23,7 +23,7 @@ def make_model() -> nn.Module:
 
 
 def record() -> dict[str, Any]:
-    """What the page needs, as plain lists. The model sees some batches first, so that its averages are not 0 and 1."""
+    """The data of the page, as plain lists. The model sees some batches first, so that its averages are not 0 and 1."""
     torch.manual_seed(0)
     model = make_model()
     for _ in range(5):

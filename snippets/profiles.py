@@ -1,4 +1,4 @@
-"""Reads what `jax.profiler` writes: the spans of a trace, the scopes of a program, the arrays of a memory profile."""
+"""Read what `jax.profiler` writes: the spans of a trace, the scopes of a program, the arrays of a memory profile."""
 
 # --8<-- [start:span]
 import glob

@@ -58,7 +58,7 @@ FAREWELL = re.compile(r"deprecat|remov|renam|moved|no longer", re.IGNORECASE)
 
 
 def number(release: str) -> tuple[int, ...]:
-    """What releases are ordered by."""
+    """Return what releases are ordered by."""
     return tuple(map(int, re.findall(r"\d+", release)))
 
 
@@ -114,7 +114,7 @@ class History:
 
     @property
     def now(self) -> Seen:
-        """What the newest release says of it."""
+        """Return what the newest release says of it."""
         return self.changes[-1][1]
 
     @property
@@ -154,12 +154,12 @@ class History:
         return first
 
     def at(self, release: str) -> Seen:
-        """What a release says of it."""
+        """Return what a release says of it."""
         return next((seen for other, seen in reversed(self.changes) if number(other) <= number(release)), ABSENT)
 
 
 class Record:
-    """What is known of every name, by name, and of which releases."""
+    """The facts about every name, by name, and the releases that they are from."""
 
     def __init__(self, path: Path = RECORD) -> None:
         """Read a record, if there is one."""
@@ -229,7 +229,7 @@ def dump(package: str) -> dict[str, list[str]]:
 
 
 def read(names: Iterable[str]) -> dict[str, list[str]]:
-    """Those of some names that can be read, and that raise an error of their own, as in `dump`."""
+    """The names, of those given, that can be read, and those that raise an error of their own, as in `dump`."""
     found = {}
     for name in names:
         owner, _, last = name.rpartition(".")
@@ -362,7 +362,7 @@ def look(owner: object, name: str, anyone: bool = False) -> list[str]:
 
 
 def parameters(value: object) -> str:
-    """What a function or class takes, without annotations; empty if it does not say."""
+    """Return what a function or class takes, without annotations; empty if it does not say."""
     if isinstance(value, ModuleType | enum.EnumMeta) or not callable(value):
         return ""
     try:

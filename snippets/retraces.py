@@ -76,7 +76,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What each call of a way cost, and the reason that JAX logs."""
+    """The cost of each call of a way, and the reason that JAX logs."""
 
     way: Way
     marks: str
@@ -84,7 +84,7 @@ class Report:
 
     @property
     def traced(self) -> int:
-        """How many calls traced."""
+        """Return how many calls traced."""
         return self.marks.count("●")
 
 

@@ -59,7 +59,7 @@ class Row:
 
     @property
     def anchor(self) -> str:
-        """What a link to the row ends with."""
+        """Return what a link to the row ends with."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
     def check(self) -> None:
@@ -182,7 +182,7 @@ def _text(value: Any) -> str:
 
 
 def close(one: Any, other: Any) -> bool:
-    """Whether two plain values are the same up to rounding."""
+    """Return whether two plain values are the same up to rounding."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(close, one, other))
     if {type(one), type(other)} <= {int, float}:
@@ -236,7 +236,7 @@ def torch_code(rows: list[Row]) -> dict[str, str]:
 
 
 def made_with() -> str:
-    """Which versions the results come from."""
+    """Return which versions the results come from."""
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     live = f", and {version('torch')} agrees" if importlib.util.find_spec("torch") else ""
     torch = f"PyTorch {record['torch']}: recorded on {record['date']}, on a CPU{live}"

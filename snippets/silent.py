@@ -30,7 +30,7 @@ _QUIET: dict[str, tuple[str, Callable[[], None]]] = {}
 
 
 def quiet(title: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Marks a silent program. Its loud version must come next, with the same name and ``_loud``."""
+    """Mark a silent program. Its loud version must come next, with the same name and ``_loud``."""
 
     def keep(program: Callable[[], None]) -> Callable[[], None]:
         _QUIET[program.__name__] = title, program
@@ -40,7 +40,7 @@ def quiet(title: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
 
 
 def loud(program: Callable[[], None]) -> Callable[[], None]:
-    """Marks the version that raises."""
+    """Mark the version that raises."""
     name = program.__name__.removesuffix("_loud")
     title, silent = _QUIET.pop(name)
     ENTRIES[name] = Entry(title, silent, program)
@@ -534,7 +534,7 @@ def donated_loud() -> None:
 
 @contextlib.contextmanager
 def static_indices() -> Iterator[None]:
-    """Raises where an index that is known while tracing is out of bounds, except where a fill value was asked for."""
+    """Raise where an index that is known while tracing is out of bounds, except where a fill value was asked for."""
     jax.config.update("jax_check_static_indices", True)
     try:
         yield
@@ -553,7 +553,7 @@ def all_flags() -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_raise() -> Iterator[None]:
-    """Raises what would be a warning."""
+    """Raise what would be a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
@@ -582,7 +582,7 @@ RAISES, DIFFERS, SILENT = "raises", "differs", "silent"
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """What an entry prints, what it does under each switch, and which error its loud version raises."""
+    """The facts on an entry: its output, what it does under each switch, and which error its loud version raises."""
 
     name: str
     title: str
@@ -598,14 +598,14 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """What it takes to notice the program."""
+        """Return what it takes to notice the program."""
         if self.flags:
             return "one flag"
         return "other result" if DIFFERS in self.under.values() else "own check"
 
 
 def printed(program: Callable[[], object]) -> str:
-    """What a program prints."""
+    """Return what a program prints."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         program()
@@ -614,7 +614,7 @@ def printed(program: Callable[[], object]) -> str:
 
 
 def under(program: Callable[[], object], switch: Callable[[], Context], plain: str) -> str:
-    """What a program that prints ``plain`` does with a switch on."""
+    """Return what a program that prints ``plain`` does with a switch on."""
     try:
         with switch():
             text = printed(program)
@@ -624,7 +624,7 @@ def under(program: Callable[[], object], switch: Callable[[], Context], plain: s
 
 
 def under_checkify(program: Callable[[], object]) -> str:
-    """Whether one of checkify's automatic checks raises for a program."""
+    """Return whether one of checkify's automatic checks raises for a program."""
     found: list[checkify.Error] = []
     try:
         printed(
@@ -645,7 +645,7 @@ def examine_all() -> list[Finding]:
 
 
 def examine(entry_name: str) -> Finding:
-    """Runs an entry unchanged, under every switch, and in its loud version."""
+    """Run an entry unchanged, under every switch, and in its loud version."""
     entry = ENTRIES[entry_name]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -17,7 +17,7 @@ def gather(a: jax.Array) -> jax.Array:
 
 def layer(p: Params, x: jax.Array, position: jax.Array,
           mask: jax.Array) -> jax.Array:
-    """As before, with two results whose split has to be chosen."""
+    """The layer as before, with two results whose split has to be chosen."""
     q, k, v = jnp.einsum("td,dnhk->nthk", norm(p["norm1"], x), p["qkv"])
     q, k = rotate(q, position), rotate(k, position)
     by_head = jax.vmap(attend, in_axes=(1, 1, 1, None), out_axes=1)

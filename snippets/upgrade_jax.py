@@ -118,7 +118,7 @@ MOVES: dict[str, str] = {
 # Functions whose arguments changed: the new name, the old parameters by position from the second on, keywords that have
 # another name, and those for which there is no replacement.
 class Function(NamedTuple):
-    """What became of a function: its name, its positional parameters but the first, renamed keywords, keywords gone."""
+    """The fate of a function: its name, its positional parameters but the first, renamed keywords, keywords gone."""
 
     name: str
     positional: tuple[str, ...] = ()
@@ -319,7 +319,7 @@ class _File:
         return ".".join([meaning, *reversed(parts)]) if meaning else ""
 
     def guarded(self, node: ast.AST) -> bool:
-        """Whether the file itself deals with releases that lack a name: in a `try` or a condition around it."""
+        """Return whether the file itself deals with releases that lack a name: in a `try` or a condition around it."""
         here: ast.AST | None = node
         while here is not None:
             if isinstance(here, ast.Try) and any(_catches(handler) for handler in here.handlers):
@@ -330,7 +330,7 @@ class _File:
         return False
 
     def _asks_for_release(self, test: ast.expr, node: ast.AST) -> bool:
-        """Whether a condition asks for JAX's version, or whether it has what a node uses."""
+        """Return whether a condition asks for JAX's version, or whether it has what a node uses."""
         asked = ast.dump(test).lower()
         about = any(word in asked for word in ("jax", repr(getattr(node, "attr", None)).lower()))
         about = about or any(self.full(each).startswith("jax") for each in ast.walk(test))
@@ -419,7 +419,7 @@ class _File:
             self.found(node, name, f"private, so check it against {RELEASE}", False)
 
     def new_name(self, name: str) -> str:
-        """What is written for a name in this file; empty if nothing is known, or if it cannot be rewritten here."""
+        """The text for a name in this file; empty if nothing is known, or if it cannot be rewritten here."""
         if name in self.tested or name in self.kept and FUNCTIONS[name].name != name:
             return ""
         return FUNCTIONS[name].name if name in FUNCTIONS and FUNCTIONS[name].name != name else moved(name)
@@ -544,7 +544,7 @@ class _File:
         return [node for node in ast.walk(self.tree) if isinstance(node, ast.Name) and node.id == name]
 
     def _left_over(self, as_name: str, full: str) -> bool:
-        """Whether everything that used an imported name has been replaced."""
+        """Return whether everything that used an imported name has been replaced."""
         uses = [node for node in self._uses(as_name) if self.meaning(node) == full]
         return bool(uses) and self.gone.issuperset(uses)
 
@@ -664,12 +664,12 @@ class _File:
         return self.starts[line - 1] + column
 
     def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node begins and ends."""
+        """Return where a node begins and ends."""
         place = [getattr(node, name) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")]
         return self.at(*place[:2]), self.at(*place[2:])
 
     def whole(self, node: ast.AST) -> bool:
-        """Whether a statement has its lines to itself, without a comment inside."""
+        """Return whether a statement has its lines to itself, without a comment inside."""
         start, end = self.span(node)
         before = self.source[self.source.rfind(b"\n", 0, start) + 1 : start]
         after = self.source[end:].split(b"\n", 1)[0].strip()
@@ -754,7 +754,7 @@ _SAME = Function("")
 
 
 def moved(name: str) -> str:
-    """What is written for a name today, or for one in a module that has moved; empty if nothing is known."""
+    """Return what is written for a name today, or for one in a module that has moved; empty if nothing is known."""
     head, rest = name, ""
     while head:
         new = MOVES.get(head) or MOVED.get(head)
@@ -766,7 +766,7 @@ def moved(name: str) -> str:
 
 
 def _about(name: str) -> str:
-    """What is known of an old name, in a sentence; empty if it is not old."""
+    """Return what is known of an old name, in a sentence; empty if it is not old."""
     module, lacking = _module_gone(name), absent(name)
     entry = KNOWN.get(name) or KNOWN.get(module) or {}
     if not (entry or module or lacking or deprecated(name)):

@@ -66,7 +66,7 @@ def course(runner: Runner) -> Course:
 
 
 class Reader:
-    """Runs scripts and notebooks, each in a fresh process and an empty folder, as a reader would."""
+    """A reader who runs scripts and notebooks, each in a fresh process and an empty folder."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._count = root, 0

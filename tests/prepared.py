@@ -75,7 +75,7 @@ def main() -> None:
 
 
 class Commands:
-    """Carries out commands, each in a process forked from one that has imported what they need."""
+    """A process that carries out commands, each in a process forked from one that has imported what they need."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._count = root, 0

@@ -124,7 +124,7 @@ def _compares(node: ast.expr) -> bool:
 
 
 class _Watch(ast.NodeTransformer):
-    """Has comparisons go through the functions above."""
+    """Have comparisons go through the functions above."""
 
     def __init__(self, where: str) -> None:
         self._where, self._count = where, 0

@@ -30,7 +30,7 @@ EXTENSIONS = [
 
 
 class Show:
-    """Turns the text of a page into HTML, in a build of its own."""
+    """Turn the text of a page into HTML, in a build of its own."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -57,7 +57,7 @@ class Show:
 
 @pytest.fixture
 def show(site: Site) -> Show:
-    """Shows pages of an empty project."""
+    """Show pages of an empty project."""
     return Show(site)
 
 

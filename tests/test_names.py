@@ -170,7 +170,7 @@ re.match
 
 @pytest.fixture
 def show(site: Site) -> Callable[[str], str]:
-    """Turns the text of a page into HTML."""
+    """Turn the text of a page into HTML."""
 
     def show(text: str) -> str:
         site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n')

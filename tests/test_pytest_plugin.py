@@ -39,7 +39,7 @@ Run = Callable[..., pytest.RunResult]
 
 @pytest.fixture
 def run(commands: Commands, pytester: pytest.Pytester) -> Run:
-    """Runs pytest in the project, in a process forked from one that has imported it."""
+    """Run pytest in the project, in a process forked from one that has imported it."""
 
     def go(*arguments: str) -> pytest.RunResult:
         settings = ("-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning")

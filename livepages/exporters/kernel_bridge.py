@@ -48,7 +48,7 @@ class RawRepr(str):
 
 
 class KernelBridge:
-    """Follows the cells of one page; made once, before the first of them."""
+    """The report on the cells of one page as a kernel runs them; made once, before the first of them."""
 
     def __init__(self, shell: Any, runtime: Any, commit: str) -> None:
         """Begin to follow.

@@ -51,13 +51,13 @@ def _server(token: str, origin: str, idle: int) -> Any:
     from traitlets.config import Config
 
     class Strict(IdentityProvider):
-        """Checks the origin of requests that hold the token, too."""
+        """A check of who asks that looks at the origin of requests with the token, too."""
 
         def should_check_origin(self, handler: Any) -> bool:
             return True
 
     class Silent(ServerApp):
-        """Leaves no file that holds the token."""
+        """A server that leaves no file that holds the token."""
 
         def write_server_info_file(self) -> None:
             pass

@@ -113,7 +113,7 @@ def _anchor(build: Build) -> Callable[[Page, Block], str]:
 
 
 class _Show(Preprocessor):
-    """Replaces the fences of a page by their source and results."""
+    """A preprocessor that replaces the fences of a page by their source and results."""
 
     def __init__(self, md: Markdown, conversion: Conversion | None) -> None:
         super().__init__(md)
@@ -305,7 +305,7 @@ def _line(page: Page, tex: str) -> int:
 
 
 class _FullPageMarker(Treeprocessor):
-    """Notices that the text to come is that of the whole page."""
+    """A note that the text to come is that of the whole page."""
 
     def __init__(self, show: _Show) -> None:
         super().__init__(show.md)
@@ -316,7 +316,7 @@ class _FullPageMarker(Treeprocessor):
 
 
 class _Guided(Treeprocessor):
-    """Lets the site's guide change the page."""
+    """The changes that the site's guide makes to a page."""
 
     def __init__(self, show: _Show) -> None:
         super().__init__(show.md)

@@ -94,7 +94,7 @@ def _appended(config: MkDocsConfig) -> list[str]:
 
 
 class _Warnings(logging.Handler):
-    """Counts what is complained about while a page is converted; a page that is not converted would not say it."""
+    """A count of the warnings while a page is converted: a page that is not converted again would not repeat them."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

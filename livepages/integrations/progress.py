@@ -12,7 +12,7 @@ from livepages.source import Page
 
 
 class Progress:
-    """Follows the pages of one build; pass its methods to `Build.begin`."""
+    """The progress of the pages of one build; pass its methods to `Build.begin`."""
 
     def __init__(self, say: Callable[[str], None], stream: TextIO | None = None) -> None:
         self._say = say

@@ -11,7 +11,7 @@ class BuildAgain(FileModifiedEvent):
 
 
 class Saves(FileSystemEventHandler):
-    """Notes whether files have changed; one build may follow from a save and from a page that has run."""
+    """A note of whether files have changed; one build may follow from a save and from a page that has run."""
 
     def __init__(self) -> None:
         self._seen = Event()

@@ -11,7 +11,7 @@ Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 
 
 class ServeScheduler:
-    """Follows the pages that the last build shows in part; all methods may be called in any thread."""
+    """A scheduler of the pages that the last build shows in part; all methods may be called in any thread."""
 
     def __init__(self, build: Build, again: Callable[[], None], say: Callable[[str], None]) -> None:
         self._build, self._again, self._say = build, again, say

@@ -1,4 +1,4 @@
-"""Turns a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
+"""Turn a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
 
 from livepages.rendering import status
 from livepages.rendering.blocks import (

@@ -29,7 +29,7 @@ class FormulaError(Exception):
 
 
 class MathMLExtension(Extension):
-    """Has no options."""
+    """An extension without options."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (the name is Python-Markdown's)
         """Register what turns formulas, after stashed HTML is back in place (30)."""

@@ -14,7 +14,7 @@ class ConfigurationError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads ``!ENV`` as MkDocs does, ``!relative`` as a path with a variable, and any other tag as nothing."""
+    """A loader that reads ``!ENV`` as MkDocs does, ``!relative`` as a path with a variable, other tags as nothing."""
 
 
 def _relative(_: _Loader, node: yaml.Node) -> str:

@@ -87,7 +87,7 @@ def _read(node: ast.AST) -> set[str]:
 
 
 class _ToGenerators(ast.NodeTransformer):
-    """Makes every comprehension a generator expression, which reads the same names."""
+    """A transformer that makes every comprehension a generator expression, which reads the same names."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         node = super().generic_visit(node)

@@ -1,4 +1,4 @@
-"""Judges answers to the exercises by what they do, and says in words what is wrong with a wrong one."""
+"""Judge answers to the exercises by what they do, and say in words what is wrong with a wrong one."""
 
 from examiner import basics, debug, scale, speed, train
 from examiner.tools import Refused

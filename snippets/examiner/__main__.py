@@ -1,4 +1,4 @@
-"""Examines a file of answers each time it is saved: python -m examiner FILE."""
+"""Examine a file of answers each time it is saved: python -m examiner FILE."""
 
 from examiner.watch import main
 

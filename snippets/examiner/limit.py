@@ -1,4 +1,4 @@
-"""Stops an answer that never ends, whether it loops in Python or in a compiled program."""
+"""Stop an answer that never ends, whether it loops in Python or in a compiled program."""
 
 import _thread
 import os
@@ -16,7 +16,7 @@ GRACE = 5.0  # for Python to react
 
 
 def limited(name: str, act: Callable[[], None]) -> None:
-    """Runs `act`, but not forever.
+    """Run `act`, but not forever.
 
     After `SECONDS`, Python code is interrupted, as by Ctrl-C. A compiled program cannot be interrupted: if it still
     runs after a few more seconds, this prints the name and ends the process.

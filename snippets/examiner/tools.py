@@ -1,4 +1,4 @@
-"""What checks are made of: each tool asks one question of an answer, and raises `Refused` where the answer is no."""
+"""The parts of checks: each asks one question of an answer, and raises `Refused` where the answer is no."""
 
 import functools
 import math
@@ -27,7 +27,7 @@ class NotWritten(Refused):
 
 
 def require(condition: Any, message: str) -> None:
-    """Refuses with the message unless the condition holds."""
+    """Refuse with the message unless the condition holds."""
     if not condition:
         raise Refused(message)
 
@@ -36,7 +36,7 @@ def require(condition: Any, message: str) -> None:
 
 
 def same(where: str, got: Any, wanted: Any, tolerance: float = 1e-4) -> None:
-    """Refuses a result that differs from the wanted one in structure, shape, dtype or value.
+    """Refuse a result that differs from the wanted one in structure, shape, dtype or value.
 
     Args:
         where: the input, in words.
@@ -70,13 +70,13 @@ def _same_leaf(where: str, got: Any, wanted: Any, tolerance: float) -> None:
 
 
 def finite(where: str, got: Any) -> None:
-    """Refuses NaN and infinity."""
+    """Refuse NaN and infinity."""
     for leaf in jax.tree.leaves(got):
         require(np.isfinite(np.asarray(leaf)).all(), f"{where}: gave {show(leaf)}")
 
 
 def gradient(answer: Answer, wanted: Answer, *cases: Any) -> None:
-    """Refuses an answer whose gradient, by its one argument, is not the one wanted."""
+    """Refuse an answer whose gradient, by its one argument, is not the one wanted."""
     for x in cases:
         same(f"gradient at {show(x)}", jax.grad(answer)(x), wanted(x), 1e-3)
 
@@ -107,7 +107,7 @@ def counted(answer: Answer, **options: Any) -> tuple[Answer, list[int]]:
 
 
 def traces_while(act: Callable[[], Any]) -> int:
-    """How many functions JAX traces while this runs, by its own monitoring."""
+    """Return how many functions JAX traces while this runs, by its own monitoring."""
     before = len(_traced)
     jax.block_until_ready(act())
     return len(_traced) - before
@@ -138,7 +138,7 @@ def names(answer: Answer, *args: Any) -> set[str]:
 
 
 def one_program(answer: Answer, *args: Any) -> None:
-    """Refuses an answer that computes anything outside of one call of a compiled function."""
+    """Refuse an answer that computes anything outside of one call of a compiled function."""
     try:
         outside = [equation.primitive.name for equation in jax.make_jaxpr(answer)(*args).jaxpr.eqns]
     except TypeError as error:  # jit(f).lower(...).compile() is a program that cannot be traced again
@@ -157,7 +157,7 @@ def largest(answer: Answer, *args: Any) -> int:
 
 
 def does_not_grow(of: str, program: Callable[[int], tuple[Any, ...]], size: int = 96) -> None:
-    """Refuses an answer whose program gets longer when its input does.
+    """Refuse an answer whose program gets longer when its input does.
 
     Args:
         of: what there is more of, in words.
@@ -218,7 +218,7 @@ def compiled(answer: Answer, *args: Any) -> list[Any]:
 
 
 def flops(programs: list[Any]) -> float:
-    """How many floating-point operations each device runs, as the compiler counts them."""
+    """Return how many floating-point operations each device runs, as the compiler counts them."""
     return float(sum((program.cost_analysis() or {}).get("flops", 0) for program in programs))
 
 

@@ -37,7 +37,7 @@ silent = False  # while a file is examined from outside, its own call of `grade`
 
 
 def check(level: str, page: str) -> Callable[[Check], Check]:
-    """Registers the check of the exercise that has the function's name; it raises `Refused` for a wrong answer."""
+    """Register the check of the exercise that has the function's name, which raises `Refused` for a wrong answer."""
 
     def register(function: Check) -> Check:
         CHECKS[function.__name__] = Exercise(function.__name__, level, page, function)
@@ -47,7 +47,7 @@ def check(level: str, page: str) -> Callable[[Check], Check]:
 
 
 def judge(answer: Any, name: str) -> None:
-    """Examines an answer to the exercise of this name, silently.
+    """Examine an answer to the exercise of this name, silently.
 
     Raises:
         Refused: it is wrong or not written; the message says what is wrong with it, without its name.
@@ -70,7 +70,7 @@ def judge(answer: Any, name: str) -> None:
 
 
 def examine(answer: Any, name: str = "") -> None:
-    """Prints that an answer is right.
+    """Print that an answer is right.
 
     Args:
         answer: a function or a class.
@@ -89,7 +89,7 @@ def examine(answer: Any, name: str = "") -> None:
 
 
 def grade(answers: Mapping[str, Any], *names: str, part: str = "") -> int:
-    """Prints a verdict on each answer that is written, then the score; returns the number of right answers.
+    """Print a verdict on each answer that is written, then the score, and return the number of right answers.
 
     Args:
         answers: the answers by name, such as `globals()`.

@@ -1,4 +1,4 @@
-"""Watches a file of answers, and shows the first exercise that is not right yet."""
+"""Watch a file of answers, and show the first exercise that is not right yet."""
 
 import argparse
 import inspect
@@ -37,7 +37,7 @@ jax.config.update("jax_num_cpu_devices", 8)
 
 
 def main() -> None:
-    """Runs what the command line asks for."""
+    """Run what the command line asks for."""
     about = "Examines a file of answers each time it is saved."
     parser = argparse.ArgumentParser(prog="python -m examiner", description=about)
     parser.add_argument("file", type=Path, help="your answers; it is written with all stubs if it does not exist")
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def start(file: Path) -> bool:
-    """Writes a file of stubs, unless the file exists; whether it did."""
+    """Write a file of stubs unless the file exists, and return whether it did."""
     if file.exists():
         return False
     stubs = Path(__file__).parent.with_name("exercises.py")
@@ -68,7 +68,7 @@ def start(file: Path) -> bool:
 
 
 def watch(file: str | Path, first: str = "") -> None:
-    """Shows the first exercise of the file that is not right, again each time the file is saved, until all are right.
+    """Show the first exercise of the file that is not right, again each time the file is saved, until all are right.
 
     Args:
         file: the answers.
@@ -90,7 +90,7 @@ def watch(file: str | Path, first: str = "") -> None:
 
 
 def examine_from(file: Path, first: str, report: Path) -> None:
-    """Runs the file, examines its answers from the first one on until one is not right, and writes a report.
+    """Run the file, examine its answers from the first one on until one is not right, and write a report.
 
     The report's first line is the name of that exercise, or empty; the rest is the verdict.
     """

@@ -99,7 +99,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def look(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
-    """Opens pages one after the other in one profile for each view: most of a first visit is what all pages share.
+    """Open pages one after the other in one profile for each view: most of a first visit is what all pages share.
 
     The test has to check that the page made no other request and reported no error.
     """
@@ -118,7 +118,7 @@ def look(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
 
 @pytest.fixture
 def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
-    """Opens pages in fresh profiles; at the end, none of them may have asked another host or complained."""
+    """Open pages in fresh profiles; at the end, none of them may have asked another host or complained."""
     visits = []
 
     def go(url: str = "", view: View = reader.VIEWS[0], **options: Any) -> Visit:
@@ -134,7 +134,7 @@ def visit(browser: Browser, host: str) -> Iterator[Callable[..., Visit]]:
 
 @pytest.fixture(scope="package")
 def ask(browser: Browser, host: str) -> Iterator[Callable[[list[str]], dict[str, Found]]]:
-    """Asks the site's search, as its input does; gives what it shows for each query."""
+    """Ask the site's search, as its input does, and return what it shows for each query."""
     seen = Visit(reader.VIEWS[0].open(browser), host).go("lookup/names/")
     seen.page.evaluate(BEGIN)
     yield lambda queries: {query: Found(**found) for query, found in seen.page.evaluate(ASK, queries).items()}

@@ -115,7 +115,7 @@ def _compressed(file: Path, address: str) -> bytes:
 
 
 class _Host(ThreadingHTTPServer):
-    """Serves a folder on any free port."""
+    """A server of a folder on any free port."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
@@ -123,7 +123,7 @@ class _Host(ThreadingHTTPServer):
 
 
 class _Answer(BaseHTTPRequestHandler):
-    """Compresses text, lets it be kept for ten minutes, and has a page for what it has not, as static hosts do."""
+    """Answers as static hosts send them: text compressed, kept for ten minutes, and a page for what is not there."""
 
     protocol_version = "HTTP/1.1"
     server: _Host

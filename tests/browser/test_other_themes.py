@@ -157,7 +157,7 @@ def test_nothing_is_of_this_site(site: Path) -> None:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Callable[[str], str]]:
-    """Serves the site in a theme; gives its address."""
+    """Serve the site in a theme, and yield its address."""
     started = []
 
     def serve(theme: str) -> str:

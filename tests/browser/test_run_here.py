@@ -343,7 +343,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def open_(browser: Browser, served: Served) -> Iterator[Callable[..., Visit]]:
-    """Opens a page of the served site."""
+    """Open a page of the served site."""
     visits = []
 
     def go(url: str = "basics/light/", view: View = WIDE, base: str = served.base) -> Visit:

@@ -30,7 +30,7 @@ def test_it_does_not_import_jax() -> None:
 
 
 class Pool:
-    """Runs what it gets at once, and counts it."""
+    """Run what it gets at once, and count it."""
 
     submitted = 0
 

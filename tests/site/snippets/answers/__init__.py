@@ -29,12 +29,12 @@ ANSWERS: list[Answer] = []
 
 
 def right(exercise: str) -> Callable[[T], T]:
-    """Marks a right answer."""
+    """Mark a right answer."""
     return _mark(exercise, "")
 
 
 def wrong(exercise: str, reason: str) -> Callable[[T], T]:
-    """Marks an answer that has to be refused for a reason that matches."""
+    """Mark an answer that has to be refused for a reason that matches."""
     return _mark(exercise, reason)
 
 
@@ -50,7 +50,7 @@ def _mark(exercise: str, reason: str) -> Callable[[T], T]:
 
 
 def main(part: str) -> None:
-    """Prints, as JSON, how many right and wrong answers each exercise has, and what was judged otherwise."""
+    """Print, as JSON, how many right and wrong answers each exercise has, and what was judged otherwise."""
     import jax
 
     jax.config.update("jax_num_cpu_devices", 8)
