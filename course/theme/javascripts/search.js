@@ -30,19 +30,25 @@ class Search extends EventTarget {
     this.#worker.postMessage(asked.query);
   }
 
-  #load() {
+  #load(again = true) {
     if (this.#worker) return;
     // What the worker looks up first comes at the same time as the worker, not after it.
     fetch(new URL("../search/titles.json", beside)).catch(() => {});
-    this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
-    this.#worker.onmessage = ({ data }) => {
+    const worker = this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
+    worker.onmessage = ({ data }) => {
       this.#loaded = true;
       if (data.query === this.#asked.query) this.#answer(data);
     };
-    this.#worker.onerror = () => {
-      this.#worker?.terminate();
-      this.#worker = undefined; // it did not come, nor what it looks up, and the next query asks for both again
-      if (this.#asked) this.#answer({ items: [], note: "The search could not be loaded. Type on to try again." });
+    worker.onerror = () => {
+      worker.terminate();
+      if (worker !== this.#worker) return;
+      this.#worker = undefined; // it did not come, nor what it looks up: ask for both once more, and with the next query
+      if (again && this.#asked?.query.trim()) {
+        this.#load(false);
+        this.#worker.postMessage(this.#asked.query);
+      } else if (this.#asked) {
+        this.#answer({ items: [], note: "The search could not be loaded. Type on to try again." });
+      }
     };
   }
 
