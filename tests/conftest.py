@@ -65,6 +65,15 @@ def course(runner: Runner) -> Course:
     return Course(runner)
 
 
+def compiled_before(project: Project) -> dict[str, str]:
+    """The environment variables with which a process need not compile again what the pages compiled when they ran."""
+    return {
+        "JAX_COMPILATION_CACHE_DIR": str(project.cache / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+
+
 class Reader:
     """A reader who runs scripts and notebooks, each in a fresh process and an empty folder."""
 
@@ -73,13 +82,10 @@ class Reader:
         project = find_project(Path(__file__))
         environment = {
             **os.environ,
+            **compiled_before(project),
             "COLUMNS": "80",
             "MPLBACKEND": "agg",
             "PYTHONHASHSEED": "0",
-            # What the pages compiled when they ran need not be compiled again.
-            "JAX_COMPILATION_CACHE_DIR": str(project.cache / "compiled"),
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
         command = [sys.executable, "-m", "tests.reader"]
         self.process = subprocess.Popen(

@@ -25,6 +25,7 @@ from livepages.course import read_course
 from livepages.exporters.publisher import programs
 from livepages.source import Page, find_project
 from livepages.source.page import read_page
+from livepages.worker.names import bound_names, needed_names
 from tests.conftest import Course, Reader
 
 PROJECT = find_project(Path(__file__))
@@ -33,14 +34,26 @@ PAGES = [path for part in COURSE.parts for path in part.pages if "```python" in 
 
 
 def runs_otherwise(path: Path) -> bool:
-    """Return whether the notebook of a page may not print what the page's blocks print, in order and in one namespace.
+    """Return whether the notebook of a page may not print what the page's blocks print.
 
-    Of an answer's notebook, each cell is a program that tests/site/test_answers.py runs by itself.
+    There all blocks share a namespace: one that has its own on the page may bind a name that another reads. Of an answer's
+    notebook, each cell is a program that tests/site/test_answers.py runs by itself.
     """
     text = path.read_text()  # reading all pages takes seconds, in each process that collects the tests
     maybe = path.parent.name != "answers" and ("session=" in text or "isolated=" in text or "vary=" in text)
-    apart = maybe and any(block.namespace or block.variants for block in read_page(path, PROJECT).program)
-    return apart or path.relative_to(PROJECT.docs).as_posix() in NAME_PLACES
+    return path.relative_to(PROJECT.docs).as_posix() in NAME_PLACES or (maybe and meet(read_page(path, PROJECT)))
+
+
+def meet(page: Page) -> bool:
+    """Return whether a block binds a name, not by an import, that a block with another namespace reads."""
+    bound: dict[str, set[str]] = {}
+    read: dict[str, set[str]] = {}
+    for block in page.program:
+        own = bound_names(block.code)  # none where Python refuses the code
+        own -= bound_names(imports(block.code)) if own else set()
+        bound[block.namespace] = bound.get(block.namespace, set()) | own
+        read[block.namespace] = read.get(block.namespace, set()) | needed_names(block.code)
+    return any(bound[one] & read[other] for one in bound if one for other in read if other != one)
 
 
 @cache

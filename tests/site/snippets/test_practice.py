@@ -23,7 +23,7 @@ from livepages.execution import Engine
 from livepages.exporters.kernel_bridge import needed_parts
 from livepages.exporters.publisher import programs
 from livepages.source import Block, Page, find_project
-from tests.conftest import Reader
+from tests.conftest import Reader, compiled_before
 
 PROJECT = find_project(Path(__file__))
 FOLDER = PROJECT.docs / "practice"
@@ -432,6 +432,7 @@ def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_abov
         capture_output=True,
         text=True,
         check=False,
+        env={**os.environ, **compiled_before(PROJECT)},
     )
     assert done.stdout.split() == [exercise for exercise, *_ in asked], done.stderr
 
