@@ -266,7 +266,7 @@ def as_html(rows: list[Row], group: str) -> str:
 
 def _card(row: Row) -> str:
     texts = {result.shown for result in row.results.values()}
-    cells = "".join(_cell(row, library, len(texts) > 1) for library in LIBRARIES)
+    cells = " ".join(_cell(row, library, len(texts) > 1) for library in LIBRARIES)  # apart in the search, too
     result = f"<samp>{html.escape(texts.pop())}</samp>" if len(texts) == 1 else ""
     why = re.sub("`(.+?)`", r"<code>\1</code>", html.escape(row.why, quote=False))
     mark = f"<strong>{MARKS[row.kind]}</strong> " if MARKS[row.kind] else ""
@@ -288,7 +288,7 @@ def highlighted(code: str) -> str:
 def _cell(row: Row, library: str, own_result: bool) -> str:
     name = f"<b>{LIBRARIES[library]}</b>"
     if library not in row.code:
-        return f"<div>{name}<i>not compared</i></div>"
+        return f"<div>{name} <i>not compared</i></div>"
     code = highlighted(row.code[library])
     result = row.results[library]
     text = html.escape(result.shown)

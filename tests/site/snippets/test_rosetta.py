@@ -1,5 +1,6 @@
 """The table of three libraries and the cheat sheet: a check that cannot fail would be worth nothing."""
 
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -58,6 +59,11 @@ def test_a_row_is_what_it_says(said: str, jax: str) -> None:
     for other in {"note: Why.", "dtype: Why.", "differs: Why."} - {said}:
         with pytest.raises(AssertionError, match="marked"):
             row("x + 1", jax, other).check()
+
+
+def test_libraries_stand_apart_in_the_text_that_the_search_shows() -> None:
+    shown = rosetta.as_html([row("x[7]", "x + 1", "differs: Why.")], "Create")
+    assert "IndexError PyTorch not compared JAX" in re.sub(r"<[^>]+>", "", shown)
 
 
 def test_what_a_row_says_besides_is_proved_and_not_shown() -> None:
