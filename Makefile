@@ -25,7 +25,7 @@ PORT ?= 8000
 JAX_newest := jax
 JAX_pre := --pre jax
 
-.PHONY: help serve site book practice setup test test-all coverage elsewhere record upgrade bench audit lock clean
+.PHONY: help serve site book practice setup test test-all test-core coverage elsewhere record upgrade bench audit lock clean
 
 help:
 	@echo "make setup   make the virtual environment; the other commands do so by themselves"
@@ -36,6 +36,7 @@ help:
 	@echo "               with FROM=train, basics/vmap or fit, begin at that part, page or exercise"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
 	@echo "make test-all  the same, and what changes rarely: every page in a browser, other builders, downloads, hostile pages"
+	@echo "make test-core  of the first, what rests on the versions of Python and JAX: types, pages, engine"
 	@echo "make coverage  run the tests of the engine, and list its lines that none of them runs"
 	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
@@ -62,6 +63,9 @@ practice: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m tests
+
+test-core: $(READY)
+	$(BIN)/python -m tests --core
 
 test-all: $(READY) $(MATERIALX) $(BOOK)
 	$(BIN)/python -m tests --all

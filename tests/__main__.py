@@ -2,6 +2,7 @@
 
     python -m tests         # what somebody wants to know who has changed something: `make test`
     python -m tests --all   # and the tests that are marked as slow, of what changes rarely: `make test-all`
+    python -m tests --core  # of the first, only what rests on the versions of Python and JAX: `make test-core`
 
 With `--all`, the tests that are marked as brief are left out: a slow test does the same with more inputs.
 Each step uses what an earlier one has made: `pytest docs` keeps the run of every page, from which the site is built, and
@@ -69,16 +70,19 @@ def _tests(name: str, paths: str, which: str, apart: tuple[str, ...] = ()) -> St
 
 _ENGINE = "tests --ignore tests/site --ignore tests/browser"
 _SITE = "tests/site tests/browser"
+CORE = [
+    Step("types", "mypy"),
+    Step("pages can be read, and are on record", "livepages check"),
+    Step("every block of every page", "pytest -rfE docs"),
+    _tests("the engine", _ENGINE, "not slow", SITE),
+]
 _FIRST = [
     Step("style of the code", "ruff check"),
     Step("layout of the code", "ruff format --check"),
     Step("style of the scripts", "deno lint"),
     Step("layout of the scripts", "deno fmt --check"),
     Step("spelling", "codespell"),
-    Step("types", "mypy"),
-    Step("pages can be read, and are on record", "livepages check"),
-    Step("every block of every page", "pytest -rfE docs"),
-    _tests("the engine", _ENGINE, "not slow", SITE),
+    *CORE,
 ]
 STEPS = [*_FIRST, _tests("this site", _SITE, "not slow")]
 ALL = [
@@ -142,5 +146,8 @@ def main(steps: list[Step]) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser("python -m tests", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--all", action="store_true", help="run the slow tests as well")
-    sys.exit(main(ALL if parser.parse_args().all else STEPS))
+    which = parser.add_mutually_exclusive_group()
+    which.set_defaults(steps=STEPS)
+    which.add_argument("--all", dest="steps", action="store_const", const=ALL, help="run the slow tests as well")
+    which.add_argument("--core", dest="steps", action="store_const", const=CORE, help="run types, pages and engine")
+    sys.exit(main(parser.parse_args().steps))

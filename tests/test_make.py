@@ -61,8 +61,9 @@ def test_every_test_is_in_one_of_the_steps() -> None:
     """The steps divide the folder of tests; `--all` leaves out only what a slow test does with more inputs."""
     engine, site = "tests --ignore tests/site --ignore tests/browser", "tests/site tests/browser"
     parts = {
+        "make test-core": [f"'not slow' {engine}"],
         "make test": [f"'not slow' {engine}", f"'not slow' {site}"],
         "make test-all": [f"'not slow' {engine}", f"'slow' {engine}", f"'not brief' {site}"],
     }
-    for steps, wanted in zip((command.STEPS, command.ALL), parts.values(), strict=True):
+    for steps, wanted in zip((command.CORE, command.STEPS, command.ALL), parts.values(), strict=True):
         assert [step.command.partition(" -m ")[2] for step in steps if step.once] == wanted
