@@ -29,6 +29,7 @@ COMMENT = {
     ".js": re.compile(r"(?m)^[ \t]*//.*\n|[ \t]+// .*$"),
 }  # as ours are written
 VARIABLE = re.compile(r"""(--[\w-]+):(?:"[^"]*"|\((?:"[^"]*"|[^()"])*\)|[^;()"])*;?""")
+EXCLUDED = re.compile(r' data-search-exclude(="[^"]*")?(?=[ >])')
 PRE = re.compile(r"(?s)(<(?P<tag>pre|script|textarea)\b.*?</(?P=tag)>)")
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
 
@@ -41,7 +42,7 @@ def on_env(env: Environment, config: MkDocsConfig, files: Files) -> None:
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Leave out a page's indents, 0.4 kB of it compressed, and marks for what has made the search's index by now."""
-    return flush(output.replace(" data-search-exclude", ""))
+    return flush(EXCLUDED.sub("", output))
 
 
 @event_priority(-100)  # after the plugin has written its files

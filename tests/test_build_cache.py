@@ -192,7 +192,7 @@ def test_a_page_and_its_run_are_loaded_and_taken_apart_once(site: Site, monkeypa
 
 def test_questions_are_read_from_html() -> None:
     content, [question] = take_questions(
-        '<h2 id="q">Is <code>a</code> &lt; b?<a class="headerlink" href="#q">&para;</a></h2>\n'
+        '<h2 id="q">Is <code>a</code> &lt; b?<a aria-label="Link" class="headerlink" href="#q">&para;</a></h2>\n'
         "<!-- asked\na &amp; b\n-->\n\n<p>Yes, <a href='x'>of</a> <code>b</code>.</p>\n<p>More.</p>"
     )
     assert "asked" not in content

@@ -71,5 +71,5 @@ def linked_data(questions: Iterable[Question], url: str) -> str:
 
 
 def _text(element: str) -> str:
-    element = re.sub(r'<a class="headerlink".*?</a>', "", element, flags=re.DOTALL)
+    element = re.sub(r'<a [^>]*class="headerlink".*?</a>', "", element, flags=re.DOTALL)
     return html.unescape(re.sub(r"<[^>]+>", "", element)).strip()
