@@ -8,6 +8,7 @@ import markdown
 import pytest
 
 from course.less import without_marks
+from course.slim import EXCLUDED, flush, slimmed
 from livepages.course import read_course
 from livepages.execution import Failure
 from livepages.integrations.build import Build, Conversion
@@ -413,3 +414,15 @@ def test_a_word_is_explained_once_in_a_section() -> None:
     )
     told = without_marks(page)
     assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")
+
+
+def test_a_page_keeps_the_indents_of_code_and_nothing_that_was_for_the_search() -> None:
+    content = (
+        '<ul data-search-exclude>\n    <li>a\n</ul>\n<pre>a\n    b</pre>\n\n    <div data-search-exclude="1" id="b">'
+    )
+    assert flush(EXCLUDED.sub("", content)) == '<ul>\n<li>a\n</ul>\n<pre>a\n    b</pre>\n<div id="b">'
+
+
+def test_a_style_that_is_left_out_goes_to_its_end() -> None:
+    style = 'b{c:d}a{--md-status:url("data:<svg fill=\'none\'>(1; 2)</svg>");--kept:url("b;c")}'
+    assert slimmed(style) == 'b{c:d}a{--kept:url("b;c")}'
