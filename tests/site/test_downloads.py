@@ -1,8 +1,8 @@
 """The downloads of every page run in an empty folder, with what they install by pip, and print what the page printed.
 
 Both hold the very same program and set-up, so that is compared. Of the script is run what is its own: the set-up, the files
-that it brings, and every import, where nothing is installed but what it names. A notebook is run to its end if the page has
-blocks with names of their own, which share the notebook's, or if its output names places in the code.
+that it brings, and every import, where nothing is installed but what it names. A notebook is run to its end if a block of the
+page has names of its own and binds one that another block reads, or if its output names places in the code.
 """
 
 import ast

@@ -7,8 +7,8 @@ from livepages.source import find_project
 
 PROJECT = find_project(Path(__file__))
 
-# Words that a reader has from NumPy, that stand in every second sentence or link, or that have an ordinary meaning as
-# well: a tooltip at each would be in the way, or wrong.
+# Words that readers know from NumPy, that occur in most paragraphs, or that also have an ordinary meaning: a tooltip at
+# each would be in the way, or wrong.
 EVERYDAY = "carry, device, dtype, gradient, host, key, mask, reference, residual, tracing"
 
 

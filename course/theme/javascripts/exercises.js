@@ -122,5 +122,5 @@ export const mark = () => {
   }
 };
 
-// What offers Run and Edit, which Check stands beside, may come after this.
+// Check is placed beside Run and Edit, whose script may load after this one.
 document.querySelector('script[src*="livepages/live.js"]')?.addEventListener("load", mark);

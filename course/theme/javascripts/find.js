@@ -626,7 +626,8 @@ if (typeof WorkerGlobalScope !== "undefined") {
   let asked;
   const answer = async () => {
     const [query, site] = [asked, here];
-    const found = await find(query, site).catch(reportError); // what does not come is told as what cannot run is: search.js begins anew
+    // An uncaught error makes search.js start another worker.
+    const found = await find(query, site).catch(reportError);
     if (found && query === asked && site === here) postMessage({ ...found, query }); // no later query, no better answer
   };
   addEventListener("message", ({ data }) => {

@@ -160,7 +160,7 @@ def test_the_lengths_of_other_pages_keep_nan_too(v: Array) -> None:
     call=transformations(),
 )
 def test_a_softmax_with_a_mask_is_that_of_the_valid_elements(x: Array, mask: list[bool], call: Transformation) -> None:
-    """The rule of debug/nans.md, whatever stands in the hidden elements; a row without valid ones gets zeros."""
+    """The rule of debug/nans.md, for any values of the hidden elements; a row without valid ones gets zeros."""
     valid = np.array(mask).reshape(2, 3) & np.isfinite(x)
     expected = np.zeros((2, 3))
     for row, of_row, ok in zip(expected, x.astype(float), valid, strict=True):
