@@ -41,6 +41,12 @@ def compare(old: str, new: str, tolerance: float = 0.0) -> str:
         ("got JitTracer(int32[])", "got DynamicJaxprTracer(int32[])"),
         ("See https://docs.jax.dev/en/latest/errors.html#X", "See https://docs.jax.dev/en/latest/101/errors.html#X"),
         ("<class 'jaxlib._jax.Array'>", "<class 'jaxlib.xla_extension.Array'>"),
+        ("<dc:date>2026-11-28T07:37:59.086203</dc:date>", "<dc:date>2027-01-02T10:00:00.000001</dc:date>"),
+        (
+            '<path id="m6d34c5f2b0"/><use xlink:href="#m6d34c5f2b0"/>',
+            '<path id="me6891ec84a"/><use xlink:href="#me6891ec84a"/>',
+        ),
+        ('<g clip-path="url(#p2d8da56be5)">', '<g clip-path="url(#p0123456789)">'),
     ],
 )
 def test_what_means_the_same_is_the_same(old: str, new: str) -> None:

@@ -25,6 +25,9 @@ _MEANINGLESS: Patterns = (
     (re.compile(r"\b0x(?:[0-9a-f]{6,}|…)"), "ADDRESS"),
     (re.compile(r"\b(object id|id=|thread) ?\d{4,}"), r"\1"),
     (re.compile(r"(?<![\w/])(?:/[\w.+-]+){2,}"), "PATH"),
+    # Of figures that a page saves as SVG, Matplotlib notes the time, and numbers what is used twice at random.
+    (re.compile(r"<dc:date>[^<]*</dc:date>"), "DATE"),
+    (re.compile(r"(?<=[\"#])[a-z]+[0-9a-f]{10}(?=[\")])"), "ID"),
 )
 _TOKEN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?\b(?:nan|inf)\b|\w+|[^\w\s]")
 _NUMBER = re.compile(r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf)")
