@@ -19,7 +19,8 @@ from course.answers import Hit, Site
 
 SHOWN = 5
 ROWS = "lookup/then-and-now/#old-"
-EXPLAINED = ("lookup/", "answers/")  # where errors have entries
+EXPLAINED = ("lookup/", "answers/")  # where errors have entries; elsewhere, a section that names the error is one
+_CLASS = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b")
 NAME = "lookup/names/?filter="  # a public name that no section is about, of any release
 ABOUT = (
     "What is known here of JAX was run on the release that the site names. Look up an error before you explain it, and "
@@ -69,12 +70,19 @@ def explained(site: Site, traceback: str) -> str:
     """Return the entry of the error, and what else is near; or that there is none."""
     found = site.find(traceback)
     entry = found.best
-    if entry is not None and not found.note and not entry.location.startswith(EXPLAINED):
+    if entry is not None and not found.note and not _explains(site, entry.location, traceback):
         return f"This is no error that has an entry here. The nearest sections are:\n\n{searched(site, traceback)}"
     if entry is None or found.note or entry.location not in site.entries:
         return searched(site, traceback)
     near = [_line(site, hit) for hit in found.hits[:SHOWN] if hit is not entry]
     return "\n".join([site.section(entry.location), "Near it:\n", *near])
+
+
+def _explains(site: Site, location: str, traceback: str) -> bool:
+    """Return whether a section is an entry of the error, and not only near what was pasted."""
+    if location.startswith(EXPLAINED):
+        return True
+    return location in site.entries and any(name in site.section(location) for name in _CLASS.findall(traceback))
 
 
 def replaced(site: Site, code: str) -> str:

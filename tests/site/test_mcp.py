@@ -25,6 +25,11 @@ ENTRIES: list[dict[str, Any]] = [
         "text": "<p>Use <code>jax.lax.while_loop</code>.</p><pre><code>jax.lax.while_loop(f, g, 0)\n</code></pre>",
         "asked": ["break out of a loop"],
     },
+    {
+        "location": "speed/loops/#sharding",
+        "title": "Loops over shards",
+        "text": "<p>ShardingTypeError: got incompatible shardings for broadcasting.</p><p>Reshard one.</p>",
+    },
     {"location": "speed/loops/#tree_map", "title": "tree_map", "text": "<p>A loop over leaves.</p>"},
     {"location": "lookup/errors/", "title": "Errors", "text": ""},
     {
@@ -141,6 +146,11 @@ def test_a_name_without_its_module_leads_to_its_row(folder: Path) -> None:
 def test_each_name_of_an_import_is_answered(folder: Path) -> None:
     found = replaced(Site(folder), "from jax import (tree_map as tm,\n    vmap)")
     assert "#old-jax.tree_map" in found and "No row for jax.vmap" in found
+
+
+def test_an_error_that_a_page_of_the_course_shows_is_explained_by_it(folder: Path) -> None:
+    found = explained(Site(folder), "ShardingTypeError: got incompatible shardings for broadcasting")
+    assert found.startswith("## Loops over shards\n\nShardingTypeError") and "Reshard one." in found
 
 
 def test_what_is_no_error_is_said_to_be_none(folder: Path) -> None:
