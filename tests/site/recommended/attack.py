@@ -20,7 +20,7 @@ PROJECT = find_project(Path(__file__))
 ATTACKED: dict[str, str] = {}  # recommendation -> the test that attacks it
 sys.path.insert(0, str(PROJECT.root / "snippets"))
 few, many = pytest.param(FEW, marks=pytest.mark.brief), pytest.param(MANY, marks=pytest.mark.slow)
-examples = pytest.mark.parametrize("count", [few, many])
+examples, slow_examples = (pytest.mark.parametrize("count", counts) for counts in ([few, many], [many]))
 RULES = "defvjp", "defjvp", "defjvps"  # methods that give a function its rule
 Attack = Callable[[Callable[..., None]], Callable[[int], None]]
 
@@ -32,7 +32,7 @@ def attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:
 
 def slow_attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:
     """Make the test that `attack` makes, but only with many inputs: what it compiles takes most of its time."""
-    return _attack(names, pytest.mark.parametrize("count", [many]), inputs)
+    return _attack(names, slow_examples, inputs)
 
 
 def _attack(names: Iterable[str], counts: pytest.MarkDecorator, inputs: dict[str, st.SearchStrategy[Any]]) -> Attack:

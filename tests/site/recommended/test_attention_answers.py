@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from jax._src.cudnn import fused_attention_stablehlo as cudnn
 
-from tests.site.recommended.attack import attack, program
+from tests.site.recommended.attack import attack, program, slow_attack
 from tests.site.recommended.test_attention import causal, drawn, plain
 from tests.site.recommended.test_generation import those
 from tests.site.strategies import assert_same
@@ -141,7 +141,7 @@ def test_weights_are_those_of_attention(seed: int, density: float, dtype: str) -
     assert_same(np.einsum("bnts,bsnh->btnh", weights, v), expected, rtol=near, atol=near)
 
 
-@attack(seed=seeds, rate=st.sampled_from([0.1, 0.5]))
+@slow_attack(seed=seeds, rate=st.sampled_from([0.1, 0.5]))
 def test_dropped_weights_are_zero_and_the_rest_grow(seed: int, rate: float) -> None:
     q, k, _ = drawn(seed, 1, 16, 2, 16) / 4
     marks = np.tile(np.eye(16, dtype=np.float32)[None, :, None], (1, 1, 2, 1))  # so that the output is the weights
@@ -151,7 +151,7 @@ def test_dropped_weights_are_zero_and_the_rest_grow(seed: int, rate: float) -> N
     assert abs((used == 0).mean() - rate) < 0.12
 
 
-@attack(f"{PAGE}#memory", seed=seeds, size=st.sampled_from([1, 4, 8]))
+@slow_attack(f"{PAGE}#memory", seed=seeds, size=st.sampled_from([1, 4, 8]))
 def test_chunks_are_causal_attention(seed: int, size: int) -> None:
     q, k, v = drawn(seed, 2, 8, 2, 4) / 2
 

@@ -11,7 +11,7 @@ from scipy.signal import lfilter
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
-from tests.site.recommended.attack import examples, program, search
+from tests.site.recommended.attack import examples, program, search, slow_examples
 
 PAGE = "science/samplers.md"
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ def by_quadrature(treated: Array, recovered: Array) -> Array:
 ward = st.integers(0, 60).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
 
-@examples
+@slow_examples  # most of its time is compiling
 def test_draws_that_pass_agree_with_quadrature_within_their_errors(count: int) -> None:
     passed = []
 
@@ -107,7 +107,7 @@ def gaussian() -> Any:
     return run
 
 
-@examples
+@slow_examples  # most of its time is compiling
 def test_a_normal_posterior_has_its_mean_and_covariance(count: int) -> None:
     """The posterior of a linear model with normal noise and prior is normal, with these."""
 
@@ -142,7 +142,7 @@ def r_hat(x: Array) -> Array:
     return np.array([max(plain(one), plain(abs(one - np.median(one)))) for one in np.moveaxis(halves, -1, 0)])
 
 
-@examples
+@slow_examples  # most of its time is compiling
 def test_r_hat_is_that_of_ranks(count: int) -> None:
     def holds(seed: int, apart: float, wide: float, memory: float) -> None:
         rng = np.random.default_rng(seed)
@@ -212,7 +212,7 @@ def test_each_fault_fails_a_check(count: int) -> None:
     search(count, holds, seed=seeds, chain=st.integers(0, 3), quantity=st.integers(0, 9))
 
 
-@examples
+@slow_examples  # most of its time is compiling
 def test_checks_notice_two_modes_only_if_chains_start_in_both(count: int) -> None:
     def holds(seed: int, split: int) -> None:
         walk, check = program(PAGE, "walk")["walk"], names()["check"]

@@ -108,6 +108,7 @@ def test_the_network_depends_on_point_and_time() -> None:
     assert len({tuple(guess.tolist()) for guess in guesses}) == 3
 
 
+@pytest.mark.slow
 def test_no_key_is_used_twice() -> None:
     with jax.debug_key_reuse(True):
         data_key, init_key, train_key, loss_key, sample_key = jax.random.split(jax.random.key(8), 5)
@@ -118,6 +119,7 @@ def test_no_key_is_used_twice() -> None:
         diffusion.train(params, train_key, points, 2)
 
 
+@pytest.mark.slow
 def test_training_brings_the_samples_to_the_data() -> None:
     data_key, init_key, train_key, sample_key = jax.random.split(jax.random.key(7), 4)
     points = diffusion.moons(data_key, 1000)
