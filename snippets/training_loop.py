@@ -68,7 +68,8 @@ def gradient(params: Params, batch: Batch, parts: int) -> tuple:
 schedule = optax.warmup_cosine_decay_schedule(
     init_value=0.0, peak_value=0.03, warmup_steps=20, decay_steps=600,
     end_value=0.003)
-adamw = optax.inject_hyperparams(optax.adamw, static_args="mask")
+adamw = optax.inject_hyperparams(
+    optax.adamw, static_args=("mask", "b1", "b2", "eps"))
 optimizer = optax.named_chain(
     ("clip", optax.clip_by_global_norm(1.0)),
     ("adamw", adamw(schedule, weight_decay=1e-3,
