@@ -826,6 +826,18 @@ def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next
         served.end()
 
 
+def test_the_search_has_the_message_of_an_error_and_not_its_traceback(book: Book) -> None:
+    book.write("mkdocs.yml", CONFIG.replace("[livepages]", "[search, livepages]"))
+    book.write(
+        "docs/guide/raises.md",
+        "# Raises\n\n```python raises=\"ValueError\"\nraise ValueError('no cups'.upper())\n```\n",
+    )
+    build(book)
+    index = (book.root / "site/search/search_index.json").read_text(encoding="utf-8")
+    assert "NO CUPS" in index and "most recent call last" not in index
+    assert "most recent call last" in (book.root / "site/guide/raises/index.html").read_text(encoding="utf-8")
+
+
 def test_values_are_in_headings_tables_links_and_the_search(book: Book) -> None:
     text = "# Cups\n\n```python\ncups = 31\n```\n\n## With `{python} cups` cups { #cups }\n\n| a |\n|---|\n| `{python} cups` |\n"
     book.write(

@@ -232,7 +232,7 @@ def _text(stream: str, text: str, block: Block) -> str:
 
 def _raised(raised: Raised) -> str:
     return _error(raised.type, raised.message) + (
-        f'<details class="live-traceback"><summary>Traceback</summary>'
+        f'<details class="live-traceback" data-search-exclude><summary>Traceback</summary>'
         f"{PRE}{html.escape(raised.traceback)}</code></pre></details>"
     )
 
