@@ -827,7 +827,9 @@ def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next
 
 
 def test_the_search_has_the_message_of_an_error_and_not_its_traceback(book: Book) -> None:
-    book.write("mkdocs.yml", CONFIG.replace("[livepages]", "[search, livepages]"))
+    book.write(
+        "mkdocs.yml", CONFIG.replace("mkdocs, locale: en", "material").replace("[livepages]", "[search, livepages]")
+    )
     book.write(
         "docs/guide/raises.md",
         "# Raises\n\n```python raises=\"ValueError\"\nraise ValueError('no cups'.upper())\n```\n",
