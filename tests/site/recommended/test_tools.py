@@ -210,7 +210,7 @@ def rod() -> Array:
 
 @capped(
     60,
-    row(SOLVERS, "a linear system without a matrix", "Lineax", "`cg`, and check the residual"),
+    row(SOLVERS, "only products with a symmetric, positive definite matrix", "`lx.CG`", "`cg` works too"),
     k=st.sampled_from([0.001, 0.5, 1.0, 20.0, 1e5]),
     steps=st.sampled_from([3, 10, 100]),
     heat=arrays((32,), odd=False),
