@@ -74,7 +74,13 @@ TREE = (
                     ("errors.md#leaked-trace", "Leaked trace"),
                 ),
             ),
-            Cause("A handwritten jaxpr is invalid", (("errors.md#JaxprTypeError", "JaxprTypeError"),)),
+            Cause(
+                "A seed or a jaxpr is invalid",
+                (
+                    ("errors-arguments.md#seed-integer", "PRNG key seed must be an integer"),
+                    ("errors.md#JaxprTypeError", "JaxprTypeError"),
+                ),
+            ),
         ),
     ),
     Question(
@@ -191,15 +197,22 @@ TREE = (
     Question(
         "Does it say that two things differ or must agree, or mention a pytree?",
         r"same|equal|differ|inconsistent|[Ii]ncompatible|promotion|structure|reshape|a pair|in_axes|rank|Comparator"
-        r"|cond_fun|scan got",
+        r"|cond_fun|scan got|n, n\]|square matrix|multiple of",
         (
             Cause(
                 "Shapes",
                 (
                     ("errors-arguments.md#incompatible-shapes", "Incompatible shapes for broadcasting"),
                     ("errors-arguments.md#contracting-dimensions", "contracting dimensions to have the same shape"),
+                    (
+                        "errors-arguments.md#conv-features",
+                        "lhs feature dimension size divided by feature_group_count must equal",
+                    ),
+                    ("errors-arguments.md#square-matrix", "Argument to inv must have shape [..., n, n]"),
+                    ("errors-arguments.md#core-dimension", "inconsistent size for core dimension"),
                     ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
                     ("errors-arguments.md#cannot-concatenate", "Cannot concatenate arrays"),
+                    ("errors-arguments.md#stack-shapes", "All input arrays must have the same shape"),
                     (
                         "errors-structures.md#vmap-sizes",
                         "vmap got inconsistent sizes for array axes to be mapped",
@@ -283,6 +296,7 @@ TREE = (
                         "Using a non-tuple sequence for multidimensional indexing",
                     ),
                     ("errors-arguments.md#index-type", "Indexer must have integer or boolean type"),
+                    ("errors-arguments.md#too-many-indices", "Too many indices"),
                     ("errors-arguments.md#out-of-bounds", "out-of-bounds indexing for array of shape"),
                     ("errors-arguments.md#truth-value", "The truth value of an array is ambiguous"),
                     ("errors-arguments.md#int-too-large", "Python int too large to convert to int32"),
@@ -354,7 +368,7 @@ def draw(ax: "Axes") -> None:
             ax.plot([0.6, 0.6, 1.2], [top, level, level], color="C0", lw=1.3)
             ax.text(1.4, level, cause.title, va="center", fontsize=10.5)
             count = len(cause.entries)
-            ax.plot([9.3 + 0.42 * n for n in range(count)], [level] * count, "o", color="C0", ms=5)
+            ax.plot([9.3 + 0.3 * n for n in range(count)], [level] * count, "o", color="C0", ms=5)
         bottom = top - 0.45 - 0.85 * (len(question.causes) - 1)
         y = bottom - 1.35
         ax.annotate("", (0, y + 0.1), (0, top), arrowprops={"arrowstyle": "->", "color": "C1"})

@@ -142,10 +142,21 @@ def test_an_array_picks_rows_and_a_tuple_an_element(x: Array, rows: list[int]) -
 @attack(f"{ERRORS}#index-type", x=arrays(shapes(1, 2, empty=False), dtypes()), i=st.integers(-1, 0))
 def test_a_middle_is_that_of_whole_numbers(x: Array, i: int) -> None:
     array = jnp.asarray(x)
-    [found] = fixed(f"{ERRORS}#index-type", x=array)
+    labels = jnp.asarray([i, -1 - i], jnp.float32)
+    found, picked = fixed(f"{ERRORS}#index-type", x=array, labels=labels)
     np.testing.assert_array_equal(found, x[len(x) // 2])
+    np.testing.assert_array_equal(picked, x[[i, -1 - i]])
     np.testing.assert_array_equal(array[jnp.full(2, float(i)).astype(int)], x[[i, i]])
     refused(f"{ERRORS}#index-type", x=array)
+
+
+@attack(f"{ERRORS}#too-many-indices", batch=arrays(st.sampled_from([(2, 3), (1, 2), (3, 3)]), dtypes("float", "int")))
+def test_a_mapped_function_sees_one_row(batch: Array) -> None:
+    first, mean = fixed(f"{ERRORS}#too-many-indices", batch=jnp.asarray(batch))
+    np.testing.assert_array_equal(first, batch[:, 0])
+    with np.errstate(all="ignore"):
+        assert_same(mean, batch[:, 1].astype(float).mean())
+    refused(f"{ERRORS}#too-many-indices", batch=jnp.asarray(batch))
 
 
 @attack(
@@ -252,6 +263,17 @@ def test_each_number_makes_a_stream_of_its_own(seed: int, other: int) -> None:
     refused(f"{ERRORS}#invalid-key-data", {"42": "seed"}, match=f"Got {seed}", seed=seed)
 
 
+@attack(f"{ERRORS}#seed-integer", whole=st.integers(0, 2**31), part=st.sampled_from([0.0, 0.25, 0.75]))
+def test_a_float_seed_is_that_of_its_whole_number(whole: int, part: float) -> None:
+    [draw] = fixed(f"{ERRORS}#seed-integer", seed=whole + part)
+    np.testing.assert_array_equal(draw, jax.random.normal(jax.random.key(whole), (3,)))
+    [other] = fixed(f"{ERRORS}#seed-integer", seed=whole + 1 + part)
+    assert not (draw == other).all()
+    compiled = jax.jit(lambda seed: jax.random.key(seed.astype(int)))(jnp.float32(whole % 2**20 + part))
+    assert compiled == jax.random.key(whole % 2**20)
+    refused(f"{ERRORS}#seed-integer", seed=whole + part)
+
+
 @attack(f"{ERRORS}#single-key", key=keys())
 def test_a_row_for_each_key_is_its_draw(key: jax.Array) -> None:
     rows = jax.random.split(key, 4)
@@ -291,6 +313,71 @@ def test_both_products_are_those_of_the_loop(x: Array, w: Array) -> None:
         refused(f"{ERRORS}#contracting-dimensions", x=jnp.asarray(x), w=jnp.asarray(w))
 
 
+@attack(
+    f"{ERRORS}#conv-features",
+    images=small(st.sampled_from([(2, 4, 5, 3), (1, 1, 3, 3)])),
+    kernel=small(st.sampled_from([(5, 5, 3, 2), (3, 1, 3, 1)])),
+    per_channel=small(st.sampled_from([(3, 3, 1, 3), (1, 5, 1, 6)])),
+)
+def test_channels_last_are_convolved_as_in_the_loops(images: Array, kernel: Array, per_channel: Array) -> None:
+    data = {"images": jnp.asarray(images), "kernel": jnp.asarray(kernel), "per_channel": jnp.asarray(per_channel)}
+    together, apart = fixed(f"{ERRORS}#conv-features", {".shape": ""}, **data)
+    assert_same(together, correlated(images, kernel))
+    many = per_channel.shape[-1] // 3
+    for channel in range(3):
+        group = slice(channel * many, (channel + 1) * many)
+        assert_same(apart[..., group], correlated(images[..., channel : channel + 1], per_channel[..., group]))
+    if images.shape[1] != kernel.shape[1]:  # else the wrong order fits, as the entry says
+        refused(f"{ERRORS}#conv-features", match="divided by feature_group_count must equal", **data)
+
+
+def correlated(images: Array, kernel: Array) -> Array:
+    """What a convolution of images with their channels last is, for a kernel of odd sides that stays at the edges."""
+    height, width = kernel.shape[0] // 2, kernel.shape[1] // 2
+    wide = np.pad(images.astype(float), ((0, 0), (height, height), (width, width), (0, 0)))
+    expected = np.zeros((*images.shape[:3], kernel.shape[3]))
+    for n, i, j in np.ndindex(*images.shape[:3]):
+        window = wide[n, i : i + kernel.shape[0], j : j + kernel.shape[1]]
+        expected[n, i, j] = np.sum(window[..., None] * kernel, axis=(0, 1, 2))
+    return expected
+
+
+@attack(
+    f"{ERRORS}#square-matrix",
+    a=arrays(st.sampled_from([(3, 2), (5, 2), (2, 3)]), "int32").map(lambda a: (a % 4).astype("float32")),
+    b=small((5,)),
+    stack=arrays((2, 2, 4), "int32").map(lambda a: (a % 3).astype("float32")),
+)
+def test_a_matrix_that_is_not_square_has_the_least_squares(a: Array, b: Array, stack: Array) -> None:
+    b = b[: len(a)]
+    stack += 5 * np.eye(2, dtype="float32")[..., None]
+    found, same, inverses = fixed(
+        f"{ERRORS}#square-matrix",
+        {".round(2)": "", ".shape": ""},
+        a=jnp.asarray(a),
+        b=jnp.asarray(b),
+        stack=jnp.asarray(stack),
+    )
+    expected = np.linalg.lstsq(a.astype(float), b.astype(float), rcond=1e-6)[0]
+    assert_same(found, expected, 1e-3, 1e-3)
+    assert_same(same, expected, 1e-3, 1e-3)
+    for i in range(stack.shape[-1]):
+        assert_same(inverses[i] @ stack[..., i], np.eye(2))
+    refused(f"{ERRORS}#square-matrix", match="must have shape", a=jnp.asarray(a), b=jnp.asarray(b))
+
+
+@attack(
+    f"{ERRORS}#core-dimension",
+    a=arrays((2, 2), "int32").map(lambda a: (a % 4 + 9 * np.eye(2)).astype("float32")),
+    sides=small(st.sampled_from([(3, 2), (2, 2), (1, 2)])),
+)
+def test_rows_are_solved_one_by_one(a: Array, sides: Array) -> None:
+    [found] = fixed(f"{ERRORS}#core-dimension", a=jnp.asarray(a), sides=jnp.asarray(sides))
+    assert_same(found, [np.linalg.solve(a.astype(float), side) for side in sides])
+    if len(sides) != 2:
+        refused(f"{ERRORS}#core-dimension", match="core dimension", a=jnp.asarray(a), sides=jnp.asarray(sides))
+
+
 @attack(f"{ERRORS}#cannot-reshape", x=arrays(st.sampled_from([(6,), (2, 1), (0,), (3, 2)]), dtypes()))
 def test_rows_are_filled_one_after_the_other(x: Array) -> None:
     if x.size:
@@ -314,6 +401,21 @@ def test_a_row_comes_last(rows: Array, row: Array) -> None:
         rows=jnp.asarray(rows),
         row=jnp.asarray(row),
     )
+
+
+@attack(
+    f"{ERRORS}#stack-shapes", x=arrays((6,)), sizes=st.sampled_from([(2, 4), (1, 5), (0, 2), (1, 2, 3), (3, 3), (4,)])
+)
+def test_a_padded_row_has_the_mean_of_its_numbers(x: Array, sizes: tuple[int, ...]) -> None:
+    ends = np.cumsum(sizes)
+    rows = [x[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    means, laid = fixed(f"{ERRORS}#stack-shapes", samples=[*map(jnp.asarray, rows)])
+    with np.errstate(all="ignore"):
+        assert_same(means, [row.astype(float).mean() if row.size else np.nan for row in rows])
+    np.testing.assert_array_equal(laid, x[: sum(sizes)])
+    if len({*sizes}) > 1:
+        changes = {"jnp.array([1.0, 2.0])": "short", "jnp.array([3.0, 4.0, 5.0])": "long"}
+        refused(f"{ERRORS}#stack-shapes", changes, short=rows[0], long=rows[1])
 
 
 @attack(f"{ERRORS}#missing-argument", scale=st.integers(-3, 3).map(float), x=arrays((2,)))
