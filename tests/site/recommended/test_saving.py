@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import re
 from contextlib import redirect_stdout
 from functools import cache
 from pathlib import Path
@@ -219,3 +220,40 @@ def test_the_newest_and_the_best_are_kept() -> None:
 for _name in ("save-parameters", "opt-state-lists", "other-devices", "partial", "folder", "async"):
     ATTACKED[f"{PAGE}#{_name}"] = "test_a_checkpoint_is_read_in_every_way"
 ATTACKED[f"{PAGE}#keep-best"] = "test_the_newest_and_the_best_are_kept"
+
+
+@attack(f"{PAGE}#rename", sizes=st.lists(st.integers(0, 3), min_size=1, max_size=4), extra=st.booleans())
+def test_renamed_leaves_are_those_that_were_saved(sizes: list[int], extra: bool) -> None:
+    fill = program(f"{PAGE}#rename", "fill")["fill"]
+
+    def tree(name: str, sign: int) -> dict[str, Any]:
+        return {name: {"layers": [sign * np.arange(1.0, n + 1) for n in sizes]}, f"p{name}": np.zeros(1)}
+
+    def old_name(name: str) -> str:
+        return re.sub("^(p?)layer/?", lambda m: m[0].replace("layer", "dense"), name)
+
+    saved = tree("dense", 1) | ({"step": np.zeros(())} if extra else {})
+    found, left = fill(tree("layer", -1), saved, old_name)
+    assert_equal(found, tree("layer", 1))
+    assert left == (["step"] if extra else [])
+    with pytest.raises(KeyError):
+        fill(tree("layer", -1), saved, lambda name: name)
+    other = tree("layer", 1) | {"player": np.zeros(2)}
+    with pytest.raises(AssertionError):
+        fill(other, saved, old_name)
+
+
+@pytest.mark.slow
+def test_a_checkpoint_goes_where_the_arguments_say() -> None:
+    last = jax.devices()[-1]
+    like = {"w": jax.device_put(jnp.zeros(3), last)}
+    told = legacy.checkpoint_utils.construct_restore_args(like)
+    with TemporaryDirectory() as place, legacy.PyTreeCheckpointer() as checkpointer:
+        checkpointer.save(Path(place) / "saved", {"w": jax.device_put(jnp.arange(3.0), jax.devices()[0])})
+        loaded = checkpointer.restore(Path(place) / "saved", item=like, restore_args=told)
+        assert_equal(loaded, {"w": jnp.arange(3.0)})
+        assert loaded["w"].devices() == {last}
+        assert ocp.load(Path(place) / "saved", like)["w"].devices() == {last}
+
+
+ATTACKED[f"{PAGE}#sharding-info"] = "test_a_checkpoint_goes_where_the_arguments_say"
