@@ -249,3 +249,40 @@ def test_leaves_are_in_the_order_of_the_names(w: int, b: int, mapped: bool) -> N
     assert made.replace(b=one).b is one and made.b is other
     with pytest.raises((ValueError, TypeError)):
         names["Mapping"](one, other)
+
+
+@attack(f"{PAGE}#random-map", size=st.integers(1, 8), seed=seeds, epochs=st.integers(1, 3), shuffled=st.booleans())
+def test_each_row_of_each_epoch_gets_its_own_number_again(size: int, seed: int, epochs: int, shuffled: bool) -> None:
+    jitter = program(f"{PAGE}#random-map", "jitter")["jitter"]
+    rows = grain.MapDataset.source(np.zeros(size))
+    rows = rows.shuffle(seed=seed) if shuffled else rows
+    augmented = rows.random_map(jitter, seed=seed).repeat(epochs)
+    found = np.array(list(augmented))
+    assert np.unique(found).size == size * epochs
+    assert [augmented[i] for i in reversed(range(len(augmented)))] == found[::-1].tolist()  # in any order
+    assert list(rows.repeat(epochs).random_map(jitter, seed=seed)) == found.tolist()
+    assert list(augmented.to_iter_dataset()) == found.tolist()  # on threads
+    batched = [row for batch in augmented.batch(3) for row in batch]
+    assert batched == found.tolist()
+    assert np.unique(rows.batch(size).random_map(jitter, seed=seed)[0]).size == 1
+
+
+@attack(f"{PAGE}#stream", size=st.integers(0, 9), batch=st.integers(1, 4), at=st.integers(0, 9))
+def test_a_stream_goes_on_after_the_last_row_that_it_gave(size: int, batch: int, at: int) -> None:
+    rows = program(f"{PAGE}#stream", "Rows")["Rows"]
+
+    class Stream(grain.IterDataset):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            return rows(lambda i: next(iter(range(size)[i:])))
+
+    def batches() -> Any:
+        return iter(Stream().map(lambda row: 10 * row).batch(batch))
+
+    expected = [[10 * row for row in range(size)[i : i + batch]] for i in range(0, size, batch)]
+    first, other = batches(), batches()
+    assert [part.tolist() for part in islice(first, at)] == expected[:at]
+    other.set_state(first.get_state())
+    assert [part.tolist() for part in other] == expected[at:]
+    held = [value * 10 for value in range(size)]
+    found = grain.MapDataset.source(held).batch(batch)  # what has a length and items
+    assert [part.tolist() for part in found] == expected
