@@ -3,6 +3,7 @@
 import glob
 import importlib.metadata
 import os
+import subprocess
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -10,10 +11,13 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from tests.site.recommended.attack import attack
-from tests.site.recommended.devices import eight
+from tests.site.recommended.devices import eight, mesh
 from tests.site.recommended.shown import shows, visible
 from tests.site.strategies import arrays, assert_same
 
@@ -89,3 +93,46 @@ def test_whoever_holds_a_tpu_is_found(open_files: dict[tuple[int, int], str | No
         if target in TARGETS[:3]:
             expected.setdefault(str(process), set()).add(str(target))
     assert holders == expected
+
+
+@attack(
+    f"{PAGE}#nccl",
+    number=st.integers(1, 8),
+    length=st.integers(1, 3),
+    seed=st.integers(0, 9),
+    form=st.sampled_from([lambda f: f, jax.jit]),
+)
+def test_the_smallest_collective_adds_what_the_devices_hold(number: int, length: int, seed: int, form: Any) -> None:
+    shows(f"{PAGE}#nccl", 'jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())')
+    values = np.random.default_rng(seed).integers(-9, 9, number * length).astype(np.int32)
+    line = mesh(number, names=("x",))
+    x = jax.device_put(jnp.asarray(values), NamedSharding(line, P("x")))
+    add = form(jax.shard_map(lambda x: jax.lax.psum(x, "x"), mesh=line, in_specs=P("x"), out_specs=P()))
+    assert_same(add(x), values.reshape(number, length).sum(0))
+
+
+FLAGS = [
+    "--xla_gpu_enable_latency_hiding_scheduler=true",
+    "--xla_gpu_graph_level=0",
+    "--xla_gpu_enable_async_collectives=true",
+    "--xla_gpu_enable_async_all_gather=true",
+]
+
+
+@attack(
+    f"{PAGE}#refused-flags",
+    unknown=st.sets(st.sampled_from(FLAGS)),
+    before=st.sampled_from(["", "a warning\n", "Unknown\n"]),
+    other=st.sampled_from(["", "Could not open file", "Flag parsing failed."]),
+)
+def test_refused_flags_are_those_of_the_message(unknown: set[str], before: str, other: str) -> None:
+    shows(f"{PAGE}#refused-flags", *FLAGS)
+    flags = f"Unknown flag{'s' * (len(unknown) > 1)} in XLA_FLAGS: {' '.join(sorted(unknown))}"
+    stderr = f"{before}F1128 parse_flags_from_env.cc:234] {flags}\n" if unknown else before + other
+    child = SimpleNamespace(returncode=bool(unknown or other), stderr=stderr)
+    with mock.patch.object(subprocess, "run", lambda *arguments, **options: child):
+        if other and not unknown:
+            with pytest.raises(AssertionError):
+                again(f"{PAGE}#refused-flags")
+        else:
+            assert {*again(f"{PAGE}#refused-flags")["refused"]} == unknown
