@@ -140,7 +140,8 @@ const BOOST_OF_MESSAGE = { ...BOOST, asked: 2.5 }; // a message has an entry, wh
 const LONG = { title: 0.7, asked: 0.4, text: 0.7, of: 0.7 }; // and how much less it counts in a long one
 
 // Answers on one library: a query that names none is rather asked of JAX.
-const OF_LIBRARY = /^answers\/(nnx|nnx-training|equinox-and-optax|solvers|pallas|grain-and-checks)\//;
+const OF_LIBRARY =
+  /^answers\/(nnx|nnx-training|models-on-devices|equinox-and-optax|optax|solvers|pallas|grain-and-checks)\//;
 const LIBRARY =
   /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
 
