@@ -23,7 +23,7 @@ from tests.site.strategies import arrays, assert_same
 
 PAGE = "answers/running-on-accelerators.md"
 again = visible.__wrapped__  # runs the program each time
-FORMS = {
+FORMS: dict[str, Any] = {
     "eager": jnp.tanh,
     "jit": jax.jit(jnp.tanh),
     "vmap": jax.vmap(jnp.tanh),

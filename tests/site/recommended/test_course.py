@@ -584,7 +584,10 @@ def test_each_example_has_its_row(x: Array) -> None:
     assert_same(kept[...], np.where(x > 0, x, 0))
 
 
-@slow_attack(f"{STATE}: write a differentiated value to a ref from outside, under `grad`", w=arrays((2, 2), odd=False))
+@slow_attack(
+    f"{STATE}: under `grad`, write to a ref made outside the function, if the value depends on the argument of `grad`",
+    w=arrays((2, 2), odd=False),
+)
 def test_noting_a_value_does_not_change_the_gradient(w: Array) -> None:
     network = named(STATE, "network")
     weights, x, largest = [w / 9, np.eye(2, dtype=np.float32)], np.ones((3, 2), np.float32), jax.new_ref(jnp.zeros(2))

@@ -16,6 +16,7 @@ import chex  # type: ignore[import-untyped]
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import lineax as lx  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from flax import nnx
@@ -238,6 +239,34 @@ def by_cg(steps: int) -> Any:
         return u, jnp.linalg.norm(-laplacian(u) - heat)
 
     return jax.jit(solve)
+
+
+@capped(
+    40,
+    row(SOLVERS, "a matrix that fits into memory", "`jnp.linalg.solve`"),
+    row(SOLVERS, "only products with another square matrix", "`lx.GMRES`"),
+    drift=st.sampled_from([0.0, 0.1, 0.5, -0.5]),
+    heat=arrays((32,), odd=False),
+)
+def test_a_matrix_that_is_not_symmetric_is_solved_either_way(drift: float, heat: Array) -> None:
+    wind = drift * (np.eye(32, k=1) - np.eye(32, k=-1))
+    matrix = np.eye(32) - 20 * rod() / np.abs(rod()).max() + wind
+    exact = np.linalg.solve(matrix, heat.astype(float))
+    dense = jnp.asarray(matrix, jnp.float32)
+    size = max(1e-6, np.linalg.norm(exact))
+    assert np.linalg.norm(jnp.linalg.solve(dense, jnp.asarray(heat)) - exact) <= 1e-3 * size
+    found, success = by_gmres(dense, jnp.asarray(heat))
+    assert not success or np.linalg.norm(found - exact) <= 1e-2 * size
+    assert success or not heat.any()
+
+
+@jax.jit
+def by_gmres(matrix: Any, heat: Any) -> Any:
+    """Return a solution from products alone, and whether the solver calls it good."""
+    operator = lx.FunctionLinearOperator(lambda u: matrix @ u, jax.ShapeDtypeStruct(heat.shape, heat.dtype))
+    solver = lx.GMRES(rtol=1e-5, atol=1e-5, restart=heat.size)
+    found = lx.linear_solve(operator, heat, solver, throw=False)
+    return found.value, found.result == lx.RESULTS.successful
 
 
 @capped(
