@@ -263,3 +263,27 @@ def test_what_is_carried_over_goes_on_as_before(gradient: Array) -> None:
     new, _ = step(grads, (found["adam"], *found["rest"]), found["params"])
     old, _ = step({"body": body}, found["state"], {"body": jnp.ones(2)})
     assert_same(new["body"], old["body"])
+
+
+@attack(f"{PAGE}#partition", slow=arrays((4, 2), odd=False), fast=arrays((1, 4), odd=False))
+def test_each_part_has_the_rate_of_its_label(slow: Array, fast: Array) -> None:
+    found = made("partition", "optimizer", "params", "grads")
+    grads = eqx.tree_at(
+        lambda m: (m.layers[0].weight, m.layers[1].weight), found["grads"], (jnp.asarray(slow), jnp.asarray(fast))
+    )
+    updates, _ = found["optimizer"].update(grads, found["optimizer"].init(found["params"]))
+    assert_same(updates.layers[0].weight, -0.1 * slow.astype(float))
+    assert_same(updates.layers[1].weight, -0.5 * fast.astype(float))
+
+
+@attack(f"{PAGE}#lbfgs", weight=arrays((8, 1), odd=False).map(lambda w: np.clip(w / 8, -2, 2)))
+def test_a_step_of_the_search_makes_the_loss_smaller(weight: Array) -> None:
+    found = made("lbfgs", "loss_fn", "step", "optimizer", "before", "x")
+    params = eqx.tree_at(lambda m: m.layers[0].weight, found["before"], jnp.asarray(weight))
+    first, last = [(np.asarray(a.weight, np.float64), np.asarray(a.bias, np.float64)) for a in params.layers]
+    x = np.asarray(found["x"], np.float64)
+    out = np.tanh(x @ first[0].T + first[1]) @ last[0].T + last[1]
+    loss = ((out - x**2) ** 2).mean()
+    assert_same(found["loss_fn"](params), loss, rtol=1e-3, atol=1e-4)
+    new, _ = found["step"](params, found["optimizer"].init(params))
+    assert found["loss_fn"](new) < loss

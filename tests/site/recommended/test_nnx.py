@@ -249,3 +249,21 @@ def test_a_haiku_layer_is_the_same_sum(w: Array, b: Array) -> None:
     layer.kernel[...], layer.bias[...] = w, b
     x = np.array([[1.0, -2.0], [0.5, 3.0]], np.float32)
     assert_same(layer(x), x @ w + b)
+
+
+@slow_attack(f"{PAGE}#input-derivative", x=arrays((3, 2), odd=False).map(lambda x: np.clip(x / 8, -2, 2)), seed=SEEDS)
+def test_the_derivatives_by_the_input_are_the_formulas(x: Array, seed: int) -> None:
+    model = program(f"{PAGE}#input-derivative", "Net")["Net"](nnx.Rngs(seed))
+    hidden, out = np.tanh(linear(model.hidden, x)), np.asarray(model.out.kernel[...], np.float64)[:, 0]
+    weight = np.asarray(model.hidden.kernel[...], np.float64)
+    slopes, curves = derivatives(*nnx.split(model), x)
+    assert_same(slopes[:, 0], (out * (1 - hidden**2)) @ weight.T, rtol=1e-3, atol=1e-3)
+    second = -2 * out * hidden * (1 - hidden**2)
+    assert_same(curves, np.einsum("nh,ih,jh->nij", second, weight, weight), rtol=1e-3, atol=1e-3)
+
+
+@partial(jax.jit, static_argnums=0)
+def derivatives(structure: Any, state: Any, x: Any) -> Any:
+    """The slopes and the curvatures of a model by its input, as in the answer."""
+    model = nnx.merge(structure, state)
+    return jax.vmap(jax.jacfwd(model))(x), jax.vmap(jax.hessian(lambda x: model(x)[0]))(x)
