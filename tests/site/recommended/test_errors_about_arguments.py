@@ -320,7 +320,11 @@ def test_both_products_are_those_of_the_loop(x: Array, w: Array) -> None:
     per_channel=small(st.sampled_from([(3, 3, 1, 3), (1, 5, 1, 6)])),
 )
 def test_channels_last_are_convolved_as_in_the_loops(images: Array, kernel: Array, per_channel: Array) -> None:
-    data = {"images": jnp.asarray(images), "kernel": jnp.asarray(kernel), "per_channel": jnp.asarray(per_channel)}
+    data: dict[str, Any] = {
+        "images": jnp.asarray(images),
+        "kernel": jnp.asarray(kernel),
+        "per_channel": jnp.asarray(per_channel),
+    }
     together, apart = fixed(f"{ERRORS}#conv-features", {".shape": ""}, **data)
     assert_same(together, correlated(images, kernel))
     many = per_channel.shape[-1] // 3

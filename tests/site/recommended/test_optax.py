@@ -87,7 +87,7 @@ def orthogonalized(g: Array) -> Array:
     s = s / (np.linalg.norm(s) + 1e-8)
     for _ in range(5):
         s = 3.4445 * s - 4.7750 * s**3 + 2.0315 * s**5
-    return -0.1 * np.sqrt(max(1, g.shape[1] / g.shape[0])) * (u * s) @ v
+    return np.asarray(-0.1 * np.sqrt(max(1, g.shape[1] / g.shape[0])) * (u * s) @ v)
 
 
 @attack(f"{PAGE}#muon", dense=arrays((3, 4), odd=False), stacked=arrays((2, 3, 4), odd=False))
