@@ -253,7 +253,7 @@ def test_a_matrix_that_is_not_symmetric_is_solved_either_way(drift: float, heat:
     matrix = np.eye(32) - 20 * rod() / np.abs(rod()).max() + wind
     exact = np.linalg.solve(matrix, heat.astype(float))
     dense = jnp.asarray(matrix, jnp.float32)
-    size = max(1e-6, np.linalg.norm(exact))
+    size = max(1e-6, float(np.linalg.norm(exact)))
     assert np.linalg.norm(jnp.linalg.solve(dense, jnp.asarray(heat)) - exact) <= 1e-3 * size
     found, success = by_gmres(dense, jnp.asarray(heat))
     assert not success or np.linalg.norm(found - exact) <= 1e-2 * size
