@@ -336,7 +336,7 @@ def test_channels_last_are_convolved_as_in_the_loops(images: Array, kernel: Arra
 
 
 def correlated(images: Array, kernel: Array) -> Array:
-    """What a convolution of images with their channels last is, for a kernel of odd sides that stays at the edges."""
+    """Return a convolution of images with their channels last, for a kernel of odd sides that stays at the edges."""
     height, width = kernel.shape[0] // 2, kernel.shape[1] // 2
     wide = np.pad(images.astype(float), ((0, 0), (height, height), (width, width), (0, 0)))
     expected = np.zeros((*images.shape[:3], kernel.shape[3]))
