@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
 
 from livepages.records import Records
 from livepages.source import find_project, read_page
@@ -647,6 +647,48 @@ def test_a_compiled_loop_is_ended_by_a_restart(open_: Callable[..., Visit], serv
     expect(yours(page, 1)).to_contain_text("Stopped: The kernel has ended.")
     expect(page.get_by_text("Running …")).to_have_count(0)
     until(lambda: len(children(served.jupyter)) < before)
+    typed(page, 1, "print('anew')")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
+
+
+def test_an_interruption_that_comes_late_does_not_end_what_runs_next(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("Equal")
+    held = reader.hold(page, "**/interrupt")
+    typed(page, 1, "print('begun', flush=True)\nwhile True: pass")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("begun")
+    page.get_by_role("button", name="Stop").click()
+    while len(held) < 2:
+        page.wait_for_timeout(50)
+    held[1].continue_()
+    expect(yours(page, 1)).to_contain_text("KeyboardInterrupt")
+    typed(page, 1, "import time\n\nprint('anew', flush=True)\ntime.sleep(2)\nprint('ended')")
+    page.wait_for_timeout(1000)
+    held[0].continue_()
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text(re.compile("anew\\s+ended"))
+    expect(yours(page, 1)).not_to_contain_text("KeyboardInterrupt")
+
+
+def test_what_is_interrupted_before_it_begins_has_ended(open_: Callable[..., Visit]) -> None:
+    page = open_().page
+    dropped: list[object] = []  # replies: a kernel that is interrupted before it runs the code of a request sends none
+
+    def connect(socket: WebSocketRoute) -> None:
+        def take(message: str | bytes) -> None:
+            lost = '"KeyboardInterrupt"' in str(message) and '"execute_reply"' in str(message)
+            dropped.append(message) if lost else socket.send(message)
+
+        socket.connect_to_server().on_message(take)
+
+    page.route_web_socket("**/channels*", connect)
+    run(page, 1)
+    expect(yours(page, 1)).to_contain_text("Equal")
+    typed(page, 1, "print('begun', flush=True)\nwhile True: pass")
+    expect(yours(page, 1).locator(".live-stdout")).to_have_text("begun")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("region", name="Run it here")).to_contain_text("Stopped.")
+    assert dropped
     typed(page, 1, "print('anew')")
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
 

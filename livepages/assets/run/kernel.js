@@ -2,6 +2,8 @@
 
 const PATIENCE = 60_000; // milliseconds that a server may take to answer
 const SLOW = 5000; // milliseconds after which a reader hears that it does not
+const LATE = 2000; // milliseconds in which a reply comes to what has ended: what is interrupted before it runs has none
+const INTERRUPTED = { status: "error", ename: "KeyboardInterrupt", evalue: "interrupted before it began" };
 const LOOKS = 10_000; // milliseconds after which it is asked whether it still answers, while something runs
 
 export class Lost extends Error {}
@@ -129,9 +131,10 @@ export class Kernel {
     if (channel === "iopub" && kind === "status") request.idle = content.execution_state === "idle";
     else if (channel === "iopub") request.each(kind, content);
     else if (kind === "execute_reply") request.reply = content;
-    if (!request.idle || !request.reply) return;
-    this.#waiting.delete(parent.msg_id);
-    request.done(request.reply);
+    if (!request.idle) return;
+    const end = () => this.#waiting.delete(parent.msg_id) && request.done(request.reply ?? INTERRUPTED);
+    if (request.reply) end();
+    else setTimeout(end, LATE);
   }
 
   #lose(why) {

@@ -463,10 +463,17 @@ class Page {
 
   async stop() {
     const turn = (this.#turn += 1);
-    const ended = this.#queue.then(() => true);
+    const sent = [];
+    // A server that is gone ends what runs, too.
+    const interrupt = () => sent.push(this.#kernel?.interrupt().catch(() => {}));
+    // One that is still on its way would end what runs next.
+    const ended = this.#queue = this.#queue.then(async () => {
+      clearInterval(again);
+      await Promise.all(sent);
+      return true;
+    });
     this.#waiting = 0;
     this.say("Stopping …");
-    const interrupt = () => this.#kernel?.interrupt().catch(() => {}); // a server that is gone ends what runs, too
     interrupt();
     const again = setInterval(interrupt, AGAIN);
     const stopped = await Promise.race([ended, new Promise((late) => setTimeout(late, STOPS, false))]);
