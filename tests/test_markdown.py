@@ -95,6 +95,8 @@ def test_source_says_where_the_source_stands(show: Show, option: str, order: str
 def test_titles_and_lines_are_passed_on(show: Show) -> None:
     html = show('```python title="A title" hl_lines="2"\na = 1\nb = 2\n```\n')
     assert '<span class="filename">A title</span>' in html and 'class="hll"' in html
+    html = show('```python source="tabbed-left" tabs="Code|What it prints"\nprint(1)\n```\n')
+    assert re.findall("<label[^>]*>(.*?)</label>", html) == ["Code", "What it prints"]
 
 
 def test_what_only_looks_like_python_is_shown_as_code(show: Show) -> None:

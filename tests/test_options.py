@@ -7,6 +7,7 @@ from pathlib import Path
 
 import markdown_exec
 import pytest
+from markdown import Markdown
 
 from livepages.execution import Outcome, Run, pair_results
 from livepages.exporters.publisher import programs
@@ -20,7 +21,8 @@ README = Path(__file__).parents[1] / "README.md"
 
 def table() -> str:
     """The options as the README lists them."""
-    rows = [f'| `{name}="{option.example}"` | {option.help} |\n' for name, option in TABLE.items()]
+    examples = {name: option.example.replace("|", r"\|") for name, option in TABLE.items()}
+    rows = [f'| `{name}="{examples[name]}"` | {option.help} |\n' for name, option in TABLE.items()]
     return "".join(["| option | meaning |\n|---|---|\n", *rows])
 
 
@@ -64,6 +66,22 @@ def test_an_option_under_its_former_name_is_told_the_new_one(former: str, name: 
 
 def test_a_former_value_of_markdown_exec_means_what_it_meant() -> None:
     assert parse_options('python source="material-block"') == (Options(source="block"), [])
+
+
+@pytest.mark.parametrize("given", ['idprefix=""', 'returncode="1"', 'updatetoc="no"'])
+def test_an_option_that_only_markdown_exec_has_is_told_what_holds_in_its_place(given: str) -> None:
+    name = given.partition("=")[0]
+    [fault] = parse_options(f"python {given}")[1]
+    assert fault.startswith(f'option {name} is read where fences = "exec"; here ') and fault.endswith(": leave it out")
+
+
+def test_what_markdown_exec_reads_is_an_option_or_told_as_its_own() -> None:
+    options: dict[str, object] = {}
+    read = {name for name in re.findall(r'inputs\.pop\("(\w+)"', inspect.getsource(markdown_exec.validator))}
+    assert len(read) > 10 and markdown_exec.validator("python", {"exec": "on"}, {}, options, Markdown())
+    for name in read:
+        faults = parse_options(f'python {name}="other"')[1]
+        assert not any("unknown option" in fault for fault in faults), faults
 
 
 def test_markdown_exec_knows_the_options_that_are_said_to_be_its_own() -> None:

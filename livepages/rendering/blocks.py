@@ -147,12 +147,13 @@ def _block_lines(result: BlockResult, notes: list[str], context: _Context) -> li
         from markdown_exec import add_source  # installed where sites are built
 
         extra = {name: getattr(options, name) for name in ("title", "hl_lines", "linenums") if getattr(options, name)}
+        of_source, of_result = options.tabs.split("|")
         shown = add_source(
             source=block.code.rstrip("\n"),
             location="above" if options.source in ("block", "none") else options.source,
             output=shown,
             language="python",
-            tabs=("Source", "Result"),
+            tabs=(of_source, of_result),
             **extra,
         )
     shown = stash(f'<div class="live-anchor" id="{html.escape(context.anchor)}"></div>') + "\n\n" + shown

@@ -109,6 +109,7 @@ def _is_class(name: str) -> bool:
 
 _RANGES = re.compile(r"\d+(-\d+)?(\s+\d+(-\d+)?)*")
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
+_TABS = re.compile(r"[^|]+\|[^|]+")
 _words = _text("text", str.strip)
 _attribute = _text("without double quotes", lambda text: '"' not in text)
 
@@ -164,6 +165,8 @@ class Options:
     source: str = _option("above", _source, Affects.PAGE, "none",
         "where the code is shown: `above` (or `block`) or `below` the output, `tabbed-left` or `tabbed-right`, or "
         "`none`: the block runs and is tested, but the page shows only its output", "source")
+    tabs: str = _option("Source|Result", _text("two titles, as in Source|Result", _TABS.fullmatch), Affects.PAGE,
+        "Code|Plot", "the titles of the tabs that hold the code and the output", "tabs")
     result: str = _option("text", _text("markdown or a language that Pygments knows", _is_language),
         Affects.PAGE, "json",
         "the language that the output is highlighted as; `markdown` renders it", "result")
@@ -189,6 +192,11 @@ class Options:
 
 
 TABLE: dict[str, Option] = {row.name: row.metadata["option"] for row in fields(Options)}
+_OF_MARKDOWN_EXEC = {  # what its other options are about
+    "idprefix": "what a block prints is part of the page, and has the page's own anchors",
+    "returncode": "a block that raises an error says so as raises",
+    "updatetoc": "headings that a block prints are in the page's table of contents",
+}
 _FORMER = {option.formerly: name for name, option in TABLE.items() if option.formerly}
 _OPTION = re.compile(r"""([A-Za-z_][\w-]*)=("[^"]*"|'[^']*')(?:\s+|$)""")
 
@@ -216,6 +224,8 @@ def parse_options(info: str) -> tuple[Options, list[str]]:
             faults.append(f"option {name} is given twice")
         elif name in _FORMER:
             faults.append(f'option {name} is called {_FORMER[name]} now; write {_FORMER[name]}="{value}"')
+        elif name in _OF_MARKDOWN_EXEC:
+            faults.append(f'option {name} is read where fences = "exec"; here {_OF_MARKDOWN_EXEC[name]}: leave it out')
         elif name not in TABLE:
             faults.append(f"unknown option {name!r}{closest(name, TABLE) or known}")
         else:
