@@ -486,6 +486,21 @@ def test_serving_names_the_line_that_fails_where_markdown_exec_shows_it(book: Bo
         served.end()
 
 
+def test_serving_counts_the_blocks_that_macros_make_where_they_fail(book: Book) -> None:
+    book.write("mkdocs.yml", CONFIG.replace("[livepages]", "[markdown-exec, livepages]") + "hooks: [macros.py]\n")
+    fence = '```python exec="on"\n1 / 0\n```'
+    book.write("macros.py", f"def on_page_markdown(markdown, **_):\n    return markdown.replace('FAIL', {fence!r})\n")
+    book.write("docs/index.md", '# One\n\n```python exec="on"\nprint(1)\n```\n')
+    book.write("docs/two.md", f"# Two\n\nFAIL\n\n{fence.replace('1 / 0', 'print(2)')}\n")
+    served = Served(book)
+    try:
+        served.wait("/two/", "ZeroDivisionError")
+        served.says("2 pages, 3 Python blocks: ", 1)
+        assert re.search(r"2 pages, 3 Python blocks: \d run now, \d unchanged, 0 not run, 1 failed\n", served.said)
+    finally:
+        served.end()
+
+
 def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page(book: Book, served: Served) -> None:
     faults = {
         '```pyhton raises="E"\n# no heading\n```\n': "a pyhton fence is not run; did you mean ```python?",
@@ -505,6 +520,31 @@ def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page
     assert not re.search(r"WARNING -  (?!\[)|Traceback", served.said), served.said
     failed = mkdocs(book, "build")
     assert failed.returncode == 1 and "docs/two.md:10: the fence is not closed" in failed.stderr
+
+
+@pytest.mark.parametrize("plugins", ["livepages", "markdown-exec, livepages"])
+def test_serving_shows_an_edit_of_a_file_that_is_included_from_any_folder(book: Book, plugins: str) -> None:
+    snippets = "{pymdownx.snippets: {base_path: [., parts], auto_append: [terms.md], check_paths: true}}"
+    config = CONFIG.replace("[livepages]", f"[{plugins}]").replace("superfences,", f"superfences, {snippets}, abbr,")
+    book.write("mkdocs.yml", config)
+    terms = book.write("parts/terms.md", "*[HTML]: One meaning\n")
+    book.write("docs/index.md", "# One\n\nHTML\n")
+    served = Served(book)
+    try:
+        served.wait("/", "One meaning")
+        served.notices(book)
+        terms.write_text("*[HTML]: Another meaning\n")
+        served.wait("/", "Another meaning")
+        if plugins == "livepages":  # pages include from `snippets` alone
+            return
+        part = book.write("elsewhere/part.md", "First\n")
+        book.write("docs/index.md", '# One\n\n--8<-- "elsewhere/part.md"\n')
+        served.wait("/", "First")
+        for word in ("Second", "Third"):
+            book.write("elsewhere/new.md", word).replace(part)  # as editors save
+            served.wait("/", word)
+    finally:
+        served.end()
 
 
 def test_serving_with_watch_theme_shows_an_edit_of_the_theme(book: Book) -> None:
@@ -593,6 +633,7 @@ def test_serving_says_below_the_title_what_of_a_page_fails_and_links_it(book: Bo
         'record), <a href="#part.1">line 10</a>, <a href="#part.1">line 13</a>, line 15'
     )
     assert '<div class="live-anchor" id="part.1">' in shown
+    served.says(", 0 not run, 2 failed; 1 of 1 value failed\n", 1)
     book.write("docs/two.md", "# Two\n\nText.\n\n```python\n1 / 0\n```\n")
     failing = '>1 block of this page fails: <a href="#two.1">line 6</a></p>'
     served.wait("/two/", failing)
@@ -808,6 +849,26 @@ def test_links_to_what_a_page_makes_when_it_runs_are_told_dead_only_when_it_has_
         served.end()
     done = mkdocs(book, "build", "--strict")
     assert done.returncode and dead(done.stderr) == ["two.md#two.4", "three.md#dead"]
+
+
+def test_a_dead_link_is_told_once_in_a_build_that_converts_its_page_again(book: Book) -> None:
+    book.write("mkdocs.yml", f"{CONFIG}hooks: [patient.py]\n")
+    book.write("patient.py", f"from livepages.integrations import mkdocs_plugin\n\nmkdocs_plugin.PATIENCE = {HANG}\n")
+    served = Served(book)
+    try:
+        served.wait("/", "<code>one 2</code>")
+        served.notices(book)
+        for number, links in enumerate(("[gone](gone.md)", "[gone](gone.md)", "Nothing.")):
+            builds = served.said.count("Building documentation")
+            book.write("docs/two.md", f"# Two\n\n{links}\n\n```python\nprint('two', {number} * 11)\n```\n")
+            assert "data-live-pending" not in served.wait("/two/", f"two {number * 11}")
+            assert served.said.count("Building documentation") == builds + 1
+            assert served.said.count("contains a link 'gone.md'") == min(number + 1, 2)
+        book.write("docs/two.md", "# Two\n\n[gone](gone.md)\n\n```python\nprint('two', 11)\n```\n")  # as it was
+        served.wait("/two/", "two 11")
+        served.says("contains a link 'gone.md'", 3)
+    finally:
+        served.end()
 
 
 def test_serving_begins_before_any_page_has_run_and_one_that_is_opened_runs_next(book: Site) -> None:

@@ -164,9 +164,20 @@ def block_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
     return Counter(min(_state(one, also_failed) for one in results) for results in blocks)
 
 
-def value_states(run: Run) -> Counter[State]:
-    """Count a page's values by their state."""
-    return Counter(_state(result) for result in run.values)
+def value_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
+    """Count a page's values by their state, as `block_states` its blocks."""
+    return Counter(_state(result, also_failed) for result in run.values)
+
+
+def count_wrong(states: Counter[State], what: str) -> str:
+    """Say how many blocks or values failed or did not run because of that; empty if none."""
+    of = f" of {count(states.total() - states[State.OFF], what)}"
+    parts = []
+    for number, how in ((states[State.FAILED], "failed"), (states[State.STOPPED], "not run")):
+        if number:
+            parts.append(f"{number}{of} {how}")
+            of = ""
+    return ", ".join(parts)
 
 
 def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockResult, ...]:

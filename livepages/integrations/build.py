@@ -10,7 +10,18 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, find_guide, history, sources
-from livepages.execution import BackgroundRuns, Engine, Failure, Run, State, block_states, count, pair_results
+from livepages.execution import (
+    BackgroundRuns,
+    Engine,
+    Failure,
+    Run,
+    State,
+    block_states,
+    count,
+    count_wrong,
+    pair_results,
+    value_states,
+)
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages, hint
 from livepages.records import Records, Seen, check_blocks, check_page, records_named
@@ -258,6 +269,14 @@ class Build:
         """Note failures, each of them once."""
         self.failures += [failure for failure in dict.fromkeys(failures) if failure not in self.failures]
 
+    @property
+    def included(self) -> set[Path]:
+        """The files that the pages include, where markdown-exec lays them out: all others are in one folder."""
+        found: set[Path] = set()
+        for page in self.pages.values() if self.engine.project.fences == "exec" else ():
+            self.engine.project.include(page.path, page.source.split("\n"), found)
+        return found
+
     def source(self, path: Path) -> str | None:
         """The file that a page was read from, as it was then, or as far as it is text; None if it is no page's."""
         if path in self.pages:
@@ -309,7 +328,7 @@ class Build:
     @property
     def hint(self) -> str:
         """Return a hint for the author once all pages are shown; empty if there is none."""
-        return hint(self.engine.project, [*self.pages.values(), *self.executed.made])
+        return hint(self.engine.project, [*self.pages.values(), *(page for page, _ in self.executed.made)])
 
     @property
     def pending(self) -> set[Path]:
@@ -318,14 +337,20 @@ class Build:
 
     @property
     def summary(self) -> str:
-        """A line that sums up the build: what became of each block, counted once."""
+        """A line that sums up the build: what became of each block and value, counted once."""
         total: Counter[State] = Counter()
+        values: Counter[State] = Counter()
         unchanged = 0
-        for page in self.pages.values():
-            run = self.run_of(page)
-            states = block_states(run, self._failed.get(page.name, ()))
+        # A page of which plugins and hooks have made another program is shown as that.
+        for page, run in {page.path: (page, run) for page, run in (*self.ran, *self.executed.made)}.values():
+            failed = self._failed.get(page.name)
+            if failed is None:
+                failed = check_blocks(page, run, self.records)
+            states = block_states(run, failed)
             total += states
-            unchanged += states[State.RAN] * (page.name not in self._new and not run.pending)
+            values += value_states(run, failed)
+            new = page.name in self._new | self.executed.ran
+            unchanged += states[State.RAN] * (not new and not run.pending)
         parts = [
             f"{total[State.RAN] - unchanged} run now",
             f"{unchanged} unchanged",
@@ -334,7 +359,8 @@ class Build:
             *(f"{number} not run because of a failure" for number in [total[State.STOPPED]] if number),
             *(f"{number} still running" for number in [total[State.PENDING]] if number),
         ]
-        return f"{count(len(self.pages), 'page')}, {count(total.total(), 'Python block')}: {', '.join(parts)}"
+        counted = f"{count(len(self.pages), 'page')}, {count(total.total(), 'Python block')}: {', '.join(parts)}"
+        return "; ".join(filter(None, [counted, count_wrong(values, "value")]))
 
 
 @dataclass

@@ -52,6 +52,7 @@ class ExecutedPages:
         self._engine, self._known, self._may_run = engine, known, may_run
         self._process = os.getpid()
         self._late: dict[Path, list[tuple[Page, Run]]] = {}
+        self.ran: set[str] = set()  # the names of the pages of which something ran here
 
     def find(self, path: Path, lines: Sequence[str]) -> tuple[Page, Run]:
         """Return the page that has these lines, includes expanded, and its run.
@@ -69,9 +70,9 @@ class ExecutedPages:
         return late[-1]
 
     @property
-    def made(self) -> list[Page]:
-        """The pages of which plugins and hooks have made other programs."""
-        return [page for found in self._late.values() for page, _ in found]
+    def made(self) -> list[tuple[Page, Run]]:
+        """The pages of which plugins and hooks have made other programs, each with its run."""
+        return [page for found in self._late.values() for page in found]
 
     def _run(self, page: Page) -> Run:
         if not page.program:
@@ -82,5 +83,6 @@ class ExecutedPages:
             raise PageError(page.name, page.program[0].line, f"{self._engine.why_stale(page)}; this build runs nothing")
         if os.getpid() != self._process:
             raise RuntimeError("a process that converts pages ahead of the build has no others to run them")
+        self.ran.add(page.name)
         self._engine.resume()  # which a build that is served pauses until it is over
         return self._engine.run([page])[page.path]

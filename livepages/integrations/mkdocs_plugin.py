@@ -33,7 +33,7 @@ from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.former_site import FormerSite
 from livepages.integrations.kernels import Kernels
 from livepages.integrations.mkdocs_course import changed_course, may_change
-from livepages.integrations.page_cache import convert_once
+from livepages.integrations.page_cache import appended_files, convert_once
 from livepages.integrations.post_build import finish, finish_executed
 from livepages.integrations.prerender import Ahead
 from livepages.integrations.progress import Progress
@@ -364,6 +364,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._refuse(str(error))
             return
         finally:
+            if self._saves:
+                self._saves.follow(self._included(config))
             self._over()
         self._tell(build.failures, "a plugin has shown this of a page")
         self._tell(failed, f"the {lacking} of these pages were not written")
@@ -398,7 +400,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             emitter.queue_event(BuildAgain(emitter.watch.path))
 
     def on_serve(self, server: "LiveReloadServer", *, config: MkDocsConfig, builder: Any) -> "LiveReloadServer":
-        """Build again when a page changes, a module that pages include or import, or an inventory; look often."""
+        """Build again when a page changes, a file that pages include, a module that they import, or an inventory."""
         for looking in (server.observer, *server.observer.emitters):
             setattr(looking, "_timeout", 0.1)  # noqa: B010  # MkDocs looks every half second, which is most of the wait
         server.server_bind = explained(*config.dev_addr)(server.server_bind)  # type: ignore[method-assign]
@@ -410,8 +412,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             server.watch(watched)
         from livepages.integrations.saves import Saves
 
-        self._saves = Saves()
-        self._saves.follow(server.observer)
+        self._saves = Saves(server, (project.docs, project.snippets))
+        self._saves.follow(self._included(config))
         self._current().engine.prepare()
         self._kernels = Kernels(server.url)
         if self._kernels.off:
@@ -422,6 +424,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._missed:  # a page has run to its end since the first build
             self._again()
         return server
+
+    def _included(self, config: MkDocsConfig) -> list[Path]:
+        """Return the files that the pages of this build include."""
+        return [*self._current().included, *appended_files(config)]
 
     def on_shutdown(self) -> None:
         """End the pages' processes, the one that they are forked from, and what ran blocks for readers."""

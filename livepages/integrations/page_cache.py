@@ -47,13 +47,15 @@ def convert_once(
         missed: called when that is not there, though it could be.
         failed: makes HTML of the message of an exception, which is raised if there is none.
     """
-    convert = page.render
+    convert, warned = page.render, False
 
     def render(config: MkDocsConfig, files: Files) -> None:
+        nonlocal warned  # also if this build has converted the page before: it does not repeat every warning
         addresses = sorted(f"{file.src_uri} {file.url}" for file in files)
         given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(addresses)
         heard = _Warnings().are_heard  # where none is, a page may be kept that has deserved one
-        key = kept.key([*given, _appended(config), heard])
+        appended = [file.read_text(encoding="utf-8", errors="replace") for file in appended_files(config)]
+        key = kept.key([*given, appended, heard])
         executed = _EXECUTED[build.engine.project.fences]
         once = not executed.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
         if once:
@@ -69,7 +71,8 @@ def convert_once(
                     raise
                 page.content = failed(f"cannot be shown: {type(error).__name__}: {error}")
                 return
-        if once and not warnings.count and len(build.failures) == faults:
+        warned |= warnings.count > 0
+        if once and not warned and len(build.failures) == faults:
             kept.put("pages", page.file.src_uri, key, _state(page))
 
     page.render = render  # type: ignore[method-assign]
@@ -85,12 +88,12 @@ def _makes_all_of_text(extension: object) -> bool:
     return module.partition(".")[0] in _KNOWN and module != _READS_FILES
 
 
-def _appended(config: MkDocsConfig) -> list[str]:
-    """The texts that pymdownx.snippets adds to every page."""
+def appended_files(config: MkDocsConfig) -> list[Path]:
+    """Return the files that pymdownx.snippets adds to every page."""
     options = config.mdx_configs.get("pymdownx.snippets", {})
     folders = [Path(folder) for folder in options.get("base_path", ["."])]
     files = (folder / name for name in options.get("auto_append", []) for folder in folders)
-    return [file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file()]
+    return [file for file in files if file.is_file()]
 
 
 class _Warnings(logging.Handler):

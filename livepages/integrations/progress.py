@@ -1,13 +1,12 @@
 """The progress of the pages: a bar on a terminal, a line for each page in a log."""
 
 import sys
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from livepages.execution import Run, State, block_states, count, value_states
+from livepages.execution import Run, State, block_states, count, count_wrong, value_states
 from livepages.source import Page
 
 
@@ -27,7 +26,7 @@ class Progress:
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
         blocks = block_states(run)
-        wrong = [_wrong(blocks, "block"), _wrong(value_states(run), "value")]
+        wrong = [count_wrong(blocks, "block"), count_wrong(value_states(run), "value")]
         result = "; ".join(filter(None, wrong)) or count(blocks.total() - blocks[State.OFF], "block")
         if self._bar is None:
             self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
@@ -37,14 +36,3 @@ class Progress:
         if self._bar.n == self._bar.total:
             self._bar.close()
             self._bar = None
-
-
-def _wrong(states: Counter[State], what: str) -> str:
-    """Say how many of the blocks or values of a page failed or did not run because of that; empty if none."""
-    of = f" of {count(states.total() - states[State.OFF], what)}"
-    parts = []
-    for number, how in ((states[State.FAILED], "failed"), (states[State.STOPPED], "not run")):
-        if number:
-            parts.append(f"{number}{of} {how}")
-            of = ""
-    return ", ".join(parts)

@@ -30,14 +30,14 @@ _LINK = re.compile(r"Doc file '(?P<page>.+?)' contains an? .*?link '(?P<link>[^'
 class MovedLinks(logging.Filter):
     """Names in the warning of a link to a page's old name the new one: MkDocs proposes another file of like name.
 
-    A page is told once of each old name. Of a name that no page says it had, but that a page did have, the warning
-    says how to name it.
+    A build tells a page once of each link, even if it converts the page again, and once of each old name. Of a name
+    that no page says it had, but that a page did have, the warning says how to name it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._moved: dict[str, str] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[str] = set()
         self._was_page: Callable[[str], bool] = lambda name: False
 
     def begin(self, pages: Iterable[Page], course: Course, was_page: Callable[[str], bool]) -> None:
@@ -55,20 +55,18 @@ class MovedLinks(logging.Filter):
             return True
         name, link = found["page"], urlsplit(found["link"])
         old = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(link.path)))
-        new = self._moved.get(old)
-        if new is None:
-            if " is not found " in record.getMessage() and self._was_page(old):
+        if new := self._moved.get(old):
+            told = f"{name} {old}"
+            address = link._replace(path=posixpath.relpath(new, posixpath.dirname(name) or ".")).geturl()
+            now = f"but {old} is now {new}: write '{address}', in other links of this page to it as well."
+            record.msg, record.args = f"{found[0]}, {now}", ()
+        else:
+            told = record.getMessage()
+            if " is not found " in told and self._was_page(old):
                 how = f"write `redirect_from: [{old}]` into the front matter of the page that it is now"
-                record.msg = f"{record.getMessage()} There was such a page: if it was renamed, {how}."
-                record.args = ()
-            return True
-        told, repeated = (name, old), (name, old) in self._told
+                record.msg, record.args = f"{told} There was such a page: if it was renamed, {how}.", ()
+        repeated = told in self._told
         self._told.add(told)
-        address = link._replace(path=posixpath.relpath(new, posixpath.dirname(name) or ".")).geturl()
-        record.msg = (
-            f"{found[0]}, but {old} is now {new}: write '{address}', in other links of this page to it as well."
-        )
-        record.args = ()
         return not repeated
 
 

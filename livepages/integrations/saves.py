@@ -1,9 +1,11 @@
 """Saves of files that a served site is watched for, apart from the events that only let MkDocs build again."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from threading import Event
 
+from mkdocs.livereload import LiveReloadServer
 from watchdog.events import FileModifiedEvent, FileSystemEvent, FileSystemEventHandler
-from watchdog.observers.api import BaseObserver
 
 
 class BuildAgain(FileModifiedEvent):
@@ -11,15 +13,26 @@ class BuildAgain(FileModifiedEvent):
 
 
 class Saves(FileSystemEventHandler):
-    """A note of whether files have changed; one build may follow from a save and from a page that has run."""
+    """A note of whether files have changed; one build may follow from a save and from a page that has run.
 
-    def __init__(self) -> None:
+    Args:
+        server: what watches files.
+        folders: some of those that it watches.
+    """
+
+    def __init__(self, server: LiveReloadServer, folders: Iterable[Path]) -> None:
+        self._server, self._folders = server, [*folders]
+        self._included: set[Path] = set()
         self._seen = Event()
 
-    def follow(self, observer: BaseObserver) -> None:
-        """Follow what is watched so far."""
-        for emitter in observer.emitters:
-            observer.add_handler_for_watch(self, emitter.watch)
+    def follow(self, included: Iterable[Path]) -> None:
+        """Follow what is watched so far, and files that pages include from elsewhere."""
+        for file in {*map(Path.absolute, included)} - self._included:
+            if not any(map(file.is_relative_to, self._folders)):
+                self._server.watch(str(file))
+                self._included.add(file)
+        for emitter in self._server.observer.emitters:
+            self._server.observer.add_handler_for_watch(self, emitter.watch)
 
     def on_any_event(self, event: FileSystemEvent) -> None:
         """Note a change."""

@@ -85,13 +85,19 @@ class Project:
         config = self._extension("pymdownx.superfences") or {}
         return Scanner(languages or list(markdown_exec.formatters), markdown_exec.validator, config)
 
-    def include(self, page: Path, lines: Sequence[str]) -> list[tuple[str, int]]:
-        """Return the lines of a page after the site's includes, each with its line number (from 1) before them."""
+    def include(self, page: Path, lines: Sequence[str], files: set[Path] | None = None) -> list[tuple[str, int]]:
+        """Return the lines of a page after the site's includes, each with its line number (from 1) before them.
+
+        Args:
+            page: its file.
+            lines: those before.
+            files: to which the included files are added.
+        """
         config = self._extension("pymdownx.snippets")
         if config is None:
             return [(line, number) for number, line in enumerate(lines, 1)]
         folders = {"config_dir": self.mkdocs.parent, "docs_dir": self.docs, "page_dir": page.parent}
-        return list(include(lines, config, folders))
+        return list(include(lines, config, folders, set() if files is None else files))
 
     def _extension(self, name: str) -> Mapping[str, object] | None:
         return named(self.configuration.get("markdown_extensions")).get(name)
