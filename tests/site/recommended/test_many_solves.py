@@ -1,0 +1,134 @@
+"""Attacks on the answers about many, long and fast solves: exact solutions, SciPy, and NumPy in float64."""
+
+from functools import cache
+from typing import Any
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import lineax as lx  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from tests.site.recommended.attack import program, slow_attack
+
+PAGE = "answers/many-solves.md"
+seeds = st.integers(0, 10_000)
+
+
+@cache
+def compiled(anchor: str, name: str, batched: bool = False) -> Any:
+    """Return a function of an answer, compiled once for all inputs, and for a batch if that is asked for."""
+    found = program(f"{PAGE}#{anchor}", name)[name]
+    return jax.jit(jax.vmap(found) if batched else found)
+
+
+@slow_attack(f"{PAGE}#own-steps", w=st.lists(st.sampled_from([0, 0.5, 1, 2, 4, 8, 16]), min_size=4, max_size=4))
+def test_elements_of_a_batch_are_solved_as_if_they_were_alone(w: list[float]) -> None:
+    y, steps = compiled("own-steps", "solve", True)(jnp.array(w, jnp.float32))
+    np.testing.assert_allclose(y, np.cos(10 * np.array(w)), atol=2e-2)
+    alone = np.array([compiled("own-steps", "solve")(jnp.float32(one))[1] for one in w])
+    assert (abs(steps - alone) <= 2 + 0.05 * alone).all()
+    assert compiled("own-steps", "solve")(jnp.array(w, jnp.float32))[1].shape == ()  # stacked: one count for all
+
+
+@slow_attack(f"{PAGE}#steps-change", mus=st.lists(st.integers(0, 20), min_size=3, max_size=3))
+def test_a_batch_agrees_with_single_solves_and_with_scipy(mus: list[int]) -> None:
+    values = jnp.array(mus) / 4
+    y, steps = compiled("steps-change", "solve", True)(values)
+    for i, mu in enumerate(values.tolist()):
+        one, own = compiled("steps-change", "solve")(values[i])
+        exact = solve_ivp(
+            lambda t, y, mu=mu: [y[1], mu * (1 - y[0] ** 2) * y[1] - y[0]], (0, 10), [2.0, 0.0], rtol=1e-9, atol=1e-9
+        )
+        assert abs(int(own) - int(steps[i])) <= 2 + 0.05 * int(own)
+        np.testing.assert_allclose([one, y[i]], exact.y[0, -1], atol=3e-2)
+
+
+@cache
+def swings(name: str) -> Any:
+    swing, solver = program(f"{PAGE}#long-oscillation", "swing")["swing"], getattr(diffrax, name)()
+    return jax.jit(lambda tolerance, end: swing(solver, tolerance, end))
+
+
+@slow_attack(f"{PAGE}#long-oscillation", end=st.integers(20, 1000), order=st.sampled_from(["Tsit5", "Dopri8"]))
+def test_steps_grow_with_time_and_a_tight_tolerance_keeps_the_size(end: int, order: str) -> None:
+    steps, size = swings(order)(1e-5, float(end))
+    assert abs(size - 1) < 1e-2
+    few, many = (10, 16) if order == "Tsit5" else (3, 8)
+    assert few < steps < many + 2 * np.pi * 10 / end  # the first steps are short
+
+
+@slow_attack(f"{PAGE}#terms", start=st.tuples(*[st.integers(-8, 8)] * 2), rate=st.integers(0, 12))
+def test_the_batch_is_the_exact_decay(start: tuple[int, int], rate: int) -> None:
+    solve = program(f"{PAGE}#terms", "solve")["solve"]
+    fits = _decays(solve)
+    one, other = fits(jnp.array([start], jnp.float32), rate / 4)
+    left = start[0] * np.exp(-rate / 4)
+    np.testing.assert_allclose([one[0, 0], other[0, 0]], [left, sum(start) - left], atol=1e-3)
+    for wrong in (jnp.array(start, jnp.float32), tuple(map(float, start)), [*map(float, start), 1.0]):
+        with pytest.raises(ValueError, match="same structure as `y0`"):
+            solve(wrong, rate / 4)
+
+
+@cache
+def _decays(solve: Any) -> Any:
+    return jax.jit(jax.vmap(lambda y0, rate: solve([y0[0], y0[1]], rate), in_axes=(0, None)))
+
+
+@slow_attack(f"{PAGE}#sde-speed", seed=seeds, name=st.sampled_from(["tree", "unsafe"]))
+def test_paths_have_the_moments_of_the_recursion(seed: int, name: str) -> None:
+    ends = np.asarray(compiled("sde-speed", name, True)(jax.random.split(jax.random.key(seed), 2000)))
+    shrink = 1 - 0.01
+    mean = shrink**100
+    spread = 0.5 * np.sqrt(0.01 * sum(shrink ** (2 * i) for i in range(100)))
+    assert abs(ends.mean() - mean) < 6 * spread / np.sqrt(2000)
+    assert abs(ends.std() / spread - 1) < 6 / np.sqrt(4000)
+
+
+@slow_attack(f"{PAGE}#many-starts", w=st.integers(12, 96), noise=seeds, broken=st.booleans())
+def test_the_best_of_many_starts_is_the_best_of_a_grid(w: int, noise: int, broken: bool) -> None:
+    fit = program(f"{PAGE}#many-starts", "fit")["fit"]
+    t = np.linspace(0.0, 10.0, 60)
+    y = np.sin(w / 20 * t) + 0.05 * np.random.default_rng(noise).normal(size=60)
+    y[3] = np.nan if broken else y[3]
+    values, losses = fit(jnp.linspace(0.5, 5.0, 20), (jnp.asarray(t, jnp.float32), jnp.asarray(y, jnp.float32)))
+    if broken:
+        assert np.isinf(losses).all()
+        return
+    grid = np.linspace(0.3, 5.2, 20_000)
+    each = ((np.sin(np.outer(grid, t)) - y) ** 2).sum(1)
+    np.testing.assert_allclose(values[losses.argmin()], grid[each.argmin()], atol=2e-3)
+    np.testing.assert_allclose(losses.min(), each.min(), rtol=1e-2, atol=1e-4)
+
+
+@cache
+def preconditioned(solver: Any, told: bool) -> Any:
+    tag = lx.positive_semidefinite_tag
+
+    @jax.jit
+    def solve(diagonal: Any, off: Any, b: Any) -> Any:
+        matrix = jnp.diag(diagonal) + jnp.diag(off, 1) + jnp.diag(off, -1)
+        inverse = lx.TaggedLinearOperator(lx.DiagonalLinearOperator(1 / diagonal), tag)
+        options = {"preconditioner": inverse} if told else {}
+        found = lx.linear_solve(lx.MatrixLinearOperator(matrix, tag), b, solver, options=options, throw=False)
+        return matrix, found.value, found.stats["num_steps"], found.result == lx.RESULTS.successful
+
+    return solve
+
+
+@slow_attack(f"{PAGE}#preconditioner", seed=seeds, large=st.integers(0, 3), name=st.sampled_from(["CG", "GMRES"]))
+def test_a_preconditioned_solve_is_that_of_numpy_in_fewer_steps(seed: int, large: int, name: str) -> None:
+    rng = np.random.default_rng(seed)
+    diagonal = 10 ** rng.uniform(0, large, 30)
+    off = rng.uniform(-0.4, 0.4, 29)  # the diagonal dominates
+    b = rng.normal(size=30)
+    solver = getattr(lx, name)(rtol=1e-5, atol=1e-5, max_steps=500)
+    inputs = [jnp.asarray(x, jnp.float32) for x in (diagonal, off, b)]
+    matrix, value, steps, good = preconditioned(solver, True)(*inputs)
+    assert good
+    np.testing.assert_allclose(value, np.linalg.solve(np.asarray(matrix, float), b), atol=1e-3)
+    *_, plain, _ = preconditioned(solver, False)(*inputs)
+    assert steps <= plain + 3
