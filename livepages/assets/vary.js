@@ -40,6 +40,7 @@ const build = (place) => {
     element("div", { className: "live-controls" }, ...controls),
     element("div", { className: "live-values", ariaLive: "polite" }, ...values),
   );
+  place.dispatchEvent(new Event("live-varied", { bubbles: true })); // for what a site may want to choose
 };
 
 // What the page folds, without the fold.

@@ -89,6 +89,26 @@ def test_an_output_of_the_nearest_release_is_open(visit: Callable[..., Visit]) -
     expect(row).not_to_have_attribute("open", "")
 
 
+def test_an_upgrade_begins_at_the_release_that_the_reader_has(visit: Callable[..., Visit]) -> None:
+    page = visit("lookup/upgrade/").page
+    old = page.get_by_role("group", name="old", exact=True)
+    chosen, first = old.locator("label:has(:checked)"), old.locator("label").first.inner_text()
+    choose(page, "0.6.2")
+    expect(chosen).to_have_text("'0.6.2', your release")
+    expect(page.locator(".live-value.live-chosen").first).to_contain_text("0.6.2")
+    choose(page, "0.7.1")
+    expect(chosen).to_have_text("'0.6.2', the nearest to your 0.7.1")
+    page.reload()
+    expect(chosen).to_have_text("'0.6.2', the nearest to your 0.7.1")
+    choose(page, "0.4.14")
+    expect(chosen).to_have_text("'0.4.13', the nearest to your 0.4.14")
+    old.get_by_label("0.8.3").check()  # what the reader has chosen here stays
+    choose(page, "")
+    expect(chosen).to_have_text("'0.8.3'")
+    page.reload()
+    expect(chosen).to_have_text(first)
+
+
 def test_a_shared_link_shows_a_release_and_keeps_nothing(visit: Callable[..., Visit]) -> None:
     seen = visit(f"{URL}?jax={RELEASE}", permissions=["clipboard-read", "clipboard-write"])
     page = seen.page

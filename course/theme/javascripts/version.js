@@ -38,6 +38,7 @@ export const show = async () => {
   if (!release) return { names: 0, outputs: 0 };
   const lacking = marked(release, data);
   const { opened, other } = open(release, data);
+  upgraded(release, data);
   const lines = ["Not yet in", "Not in", "No longer in"].flatMap((why) => {
     const those = [...lacking].filter(([, each]) => each === why).map(([name]) => name);
     return those.length ? element("p", {}, `${why} your JAX ${release}: `, ...listed(those), ".") : [];
@@ -115,6 +116,30 @@ const open = (release, { releases }) => {
   }
   return { opened, other };
 };
+
+// Chooses, where code of an old release is upgraded, the newest one on offer that is no newer than the reader's.
+const upgraded = (release, { releases }) => {
+  for (const group of document.querySelectorAll("article .live-controls fieldset:not(:has(.live-own))")) {
+    const at = ({ textContent }) => releases.indexOf(textContent.replaceAll("'", ""));
+    const offered = [...group.querySelectorAll("label")].toSorted((a, b) => at(a) - at(b));
+    if (group.querySelector("legend").textContent !== "old" || at(offered[0]) < 0) continue;
+    const before = group.querySelector("label:has(:checked)");
+    const label = offered.findLast((each) => at(each) <= releases.indexOf(release)) ?? offered[0];
+    const words = releases[at(label)] === release ? ", your release" : `, the nearest to your ${release}`;
+    const said = element("span", { className: "live-own" }, words);
+    label.append(said);
+    label.firstChild.click();
+    undo.push(() => {
+      said.remove();
+      if (label.firstChild.checked) before.firstChild.click();
+    });
+  }
+};
+
+document.addEventListener("live-varied", async () => { // the controls may come after `show` has looked for them
+  const data = await read();
+  if (mine(data)) upgraded(mine(data), data);
+});
 
 // --- the question --------------------------------------------------------------------------------------------------
 
