@@ -310,6 +310,7 @@ TREE = (
                 "A name does not exist",
                 (
                     ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
+                    ("errors-devices.md#name-not-defined", "name 'jnp' is not defined"),
                     ("errors-arguments.md#array-attribute", "'ArrayImpl' object has no attribute"),
                     ("errors-arguments.md#missing-argument", "missing 1 required positional argument"),
                     ("errors-arguments.md#data-type", "Cannot interpret '4' as a data type"),

@@ -30,6 +30,11 @@ ENTRIES: list[dict[str, Any]] = [
         "title": "Loops over shards",
         "text": "<p>ShardingTypeError: got incompatible shardings for broadcasting.</p><p>Reshard one.</p>",
     },
+    {
+        "location": "lookup/errors/#jnp",
+        "title": "Loops of names",
+        "text": "<p>NameError: name 'jnp' is not defined</p><p>The float is in a list out of range of KeyError.</p>",
+    },
     {"location": "speed/loops/#tree_map", "title": "tree_map", "text": "<p>A loop over leaves.</p>"},
     {"location": "lookup/errors/", "title": "Errors", "text": ""},
     {
@@ -156,6 +161,16 @@ def test_an_error_that_a_page_of_the_course_shows_is_explained_by_it(folder: Pat
 def test_what_is_no_error_is_said_to_be_none(folder: Path) -> None:
     found = explained(Site(folder), "E stop a loop early")
     assert found.startswith("This is no error that has an entry here. The nearest sections are:\n\n- **")
+
+
+@pytest.mark.parametrize("pasted", ["KeyError: 'loops'", "'float' object is not callable", "list index out of range"])
+def test_what_python_says_of_any_code_is_said_to_have_no_entry(pasted: str, folder: Path) -> None:
+    assert explained(Site(folder), pasted).startswith("This message has no entry here.")
+
+
+def test_what_python_says_is_explained_where_it_is_shown(folder: Path) -> None:
+    found = explained(Site(folder), "NameError: name 'jnp' is not defined. Did you mean: 'np'?")
+    assert found.startswith("## Loops of names\n\nNameError: name 'jnp'")
 
 
 def test_what_the_search_says_of_a_query_is_said(folder: Path) -> None:

@@ -243,6 +243,7 @@ const read = async (texts) => {
       page,
       kind: kind(location),
       title: plain(title),
+      asked,
       text: plain(text),
       get prose() { // of the few that are shown
         return plain(text.replace(/<pre>.*?<\/pre>/gs, " … ")).replace(/(… )+/g, "… ");
@@ -285,12 +286,22 @@ const read = async (texts) => {
 
 // --- messages ------------------------------------------------------------------------------------------------------
 
+// What Python says of any code, with JAX or without. A section that has the words of such a message explains it only where it
+// shows it; a KeyError, which is no more than a key, only where the traceback shows the call.
+const OF_PYTHON =
+  /^(?:\w+Error: )?(KeyError$|(?:list|tuple|string) index out of range|name '\w+' is not defined|'(?:bool|dict|float|int|list|module|NoneType|set|str|tuple)' object (?:is not|has no attribute) [\w']+)/;
+const explains = ({ title, text, asked }, said, query) =>
+  said === "KeyError"
+    ? title.includes("debug.print") && /\bdebug\.print\(/.test(query)
+    : [title, text, ...asked].some((text) => text.includes(said));
+
 const RAISED = /(?:^|[\s(])((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit))(?=:|\s*$|\s*\n)/g;
 
 // What a pasted traceback or message says, without the frames and paths of the machine it is from; "" if it is none.
 const messageOf = (query) => {
   if (/^[\w.]+$/.test(query)) return "";
   const raised = [...query.matchAll(RAISED)];
+  if (!raised.length && OF_PYTHON.test(query)) return query;
   if (!raised.length && !/Traceback \(most recent call last\)|File ".*", line \d+/.test(query)) return "";
   return query
     .slice((raised.find(({ index }) => index >= query.lastIndexOf('File "')) ?? raised.at(-1))?.index ?? 0)
@@ -538,8 +549,11 @@ export const find = async (query, index = whole ??= readAll()) => {
   const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
+  const ofPython = message.match(OF_PYTHON)?.[1];
   const entry = hits.find(({ section, share, literal }) =>
-    section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
+    ofPython
+      ? explains(section, ofPython, query)
+      : section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
   );
   const own = exact || (!name && !entry && row);
   if (own) hits = [{ section: own, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== own)];
@@ -547,7 +561,7 @@ export const find = async (query, index = whole ??= readAll()) => {
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
   else if (unknown.length && !message) {
     note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}.${NEAREST}`;
-  } else if (message && !(hits[0]?.likeness > 0.6 || shows(hits[0], message))) {
+  } else if (ofPython || message && !(hits[0]?.likeness > 0.6 || shows(hits[0], message))) {
     note = `This message has no entry here.${NEAREST}`;
   } else if (!message && !(hits[0]?.share >= 0.45)) {
     note = `Nothing here answers that as asked.${NEAREST}`;

@@ -213,6 +213,12 @@ def test_parts_of_a_named_axis_are_those_of_its_sum(x: Array) -> None:
     refused(f"{ERRORS}#unbound-axis", {"jnp.ones(4)": "jnp.asarray(x)"}, x=x)
 
 
+@attack(f"{ERRORS}#name-not-defined", n=st.integers(0, 9))
+def test_a_name_that_is_imported_counts_as_numpy_does(n: int) -> None:
+    [found] = fixed(f"{ERRORS}#name-not-defined", {"3": "n"}, n=n)
+    assert_same(found, np.arange(n, dtype=np.int32))
+
+
 @attack(f"{ERRORS}#no-attribute", x=arrays(shapes(1)))
 def test_the_name_of_today_maps_a_tree(x: Array) -> None:
     tree = {"w": x, "b": [x[:1], None]}
