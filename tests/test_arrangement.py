@@ -17,7 +17,7 @@ ROOT = Path(livepages.__file__).parent
 # Each package may import those that stand below it here. The highest first.
 ORDER = ["integrations", "exporters", "rendering", "records", "course", "execution", "source", "worker"]
 INTEGRATIONS = {"cli", "markdown_extension", "mkdocs_plugin", "pytest_plugin"}
-MKDOCS = {"address", "materialx", "mkdocs_course", "mkdocs_plugin", "page_cache", "search"}
+MKDOCS = {"address", "materialx", "mkdocs_course", "mkdocs_plugin", "page_cache", "saves", "search"}
 KERNEL = "exporters.kernel_bridge"  # is sent to readers' kernels with the modules that it imports, not with packages
 
 
