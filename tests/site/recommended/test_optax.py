@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow  # each compiles a step
 Array = np.ndarray[Any, Any]
 PAGE = "answers/optax.md"
 SLOPES = arrays((6,), odd=False)
+BATCHES = arrays((12,), odd=False).map(lambda x: np.clip(x, -9, 9))
 
 
 def made(anchor: str, *wanted: str) -> dict[str, Any]:
@@ -205,3 +206,182 @@ def test_lbfgs_finds_the_least_squares(y: Array) -> None:
         w, state = found["step"](w, state, x, y)
     expected, *_ = np.linalg.lstsq(np.asarray(x, float), y.astype(float), rcond=None)
     assert_same(w, expected, rtol=1e-2, atol=1e-2)
+
+
+@cache
+def convolution() -> Any:
+    """The update of the answer's optimizer for a kernel of shape (3, 3, 4, 8), compiled."""
+    return jax.jit(made("muon-convolution", "optimizer", "matrices", "axes")["optimizer"].update)
+
+
+@attack(f"{PAGE}#muon-convolution", kernel=arrays((3, 3, 4, 8), odd=False))
+def test_a_kernel_is_orthogonalized_as_one_matrix(kernel: Array) -> None:
+    found = made("muon-convolution", "optimizer", "params", "state")
+    updates, _ = convolution()(found["params"] | {"kernel": kernel}, found["state"], found["params"])
+    matrix = kernel.reshape(36, 8)
+    if np.linalg.norm(matrix) > 1e-3:
+        assert_same(updates["kernel"].reshape(36, 8), orthogonalized(matrix), rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "flat"),
+    [((8, 4, 3, 3), ((1, 2, 3), (0,)), (8, 36)), ((6, 2, 4), ((0,), (1, 2)), (6, 8))],
+    ids=["output first", "heads"],
+)
+def test_other_layouts_are_one_matrix_too(shape: tuple[int, ...], axes: Any, flat: tuple[int, int]) -> None:
+    kernel = jax.random.normal(jax.random.key(0), shape)
+    muon = optax.contrib.muon(0.1, muon_weight_dimension_numbers=optax.contrib.MuonDimensionNumbers(*axes))
+    update, _ = jax.jit(muon.update)(kernel, muon.init(kernel), kernel)
+    wide = axes[0][0] > 0  # the input is last
+    matrix = np.asarray(kernel.reshape(flat))
+    expected = orthogonalized(matrix.T).T if wide else orthogonalized(matrix)
+    assert_same(update.reshape(flat), expected, rtol=2e-2, atol=2e-3)
+
+
+@cache
+def accumulated() -> tuple[Any, Any]:
+    """The optimizer of an answer for three full updates of four batches, and its update, compiled."""
+    optimizer = made("accumulate-rates", "make")["make"](3, 4)
+    return optimizer, jax.jit(optimizer.update)
+
+
+@attack(f"{PAGE}#accumulate-rates", body=BATCHES, head=BATCHES)
+def test_every_fourth_batch_moves_by_the_mean(body: Array, head: Array) -> None:
+    optimizer, update = accumulated()
+    params = {"body": jnp.zeros(()), "head": jnp.zeros(())}
+    state = optimizer.init(params)
+    for n in range(12):
+        updates, state = update({"body": body[n], "head": head[n]}, state, params)
+        full = (n + 1) % 4 == 0
+        means = [part[n - 3 : n + 1].astype(float).mean() if full else 0.0 for part in (body, head)]
+        assert_same(updates["body"], np.float64(-(1 - n // 4 / 3) * means[0]), rtol=1e-3, atol=1e-3)
+        assert_same(updates["head"], np.float64(-0.5 * means[1]), rtol=1e-3, atol=1e-3)
+        assert optimizer.has_updated(state) == full
+
+
+def test_steps_around_one_part_and_a_clip_inside_or_in_front() -> None:
+    params = {"a": jnp.zeros(1), "b": jnp.zeros(1)}
+    parts = {"x": optax.MultiSteps(optax.sgd(1.0), 2), "y": optax.sgd(1.0)}
+    one = optax.partition(parts, {"a": "x", "b": "y"})
+    updates, _ = one.update(jax.tree.map(jnp.ones_like, params), one.init(params), params)
+    assert updates["a"] == 0 and updates["b"] == -1
+    clip, sgd, w = optax.clip(1.0), optax.sgd(1.0), jnp.zeros(())
+    inside = optax.MultiSteps(optax.chain(clip, sgd), 2)
+    front = optax.chain(clip, optax.MultiSteps(sgd, 2).gradient_transformation())
+    for optimizer, expected in ((inside, 0.5), (front, 0.75)):
+        state = optimizer.init(w)
+        for g in (5.0, -4.0 if optimizer is inside else 0.5):
+            updates, state = optimizer.update(jnp.float32(g), state, w)
+        assert updates == -expected
+
+
+@cache
+def trained() -> Any:
+    """The training of an answer, which takes its start."""
+    return made("schedule-free-multisteps", "train")["train"]
+
+
+@attack(f"{PAGE}#schedule-free-multisteps", start=arrays((2,), odd=False))
+def test_the_mean_of_all_full_updates_is_evaluated(start: Array) -> None:
+    w, state = trained()(jnp.asarray(start))
+    x = y = z = start.astype(float)
+    for t in range(1, 1001):
+        z = z - 0.5 * y
+        x = x + (z - x) / t
+        y = 0.9 * x + 0.1 * z
+    found = optax.contrib.schedule_free_eval_params(state.inner_opt_state, w)
+    assert_same(found, x, rtol=1e-2, atol=1e-3)
+    assert state.inner_opt_state.weight_sum == 250
+
+
+def test_bfloat16_stops_counting_whatever_the_state() -> None:
+    for kept in (None, jnp.float32):
+        free = optax.contrib.schedule_free(optax.sgd(0.5), 0.5, state_dtype=kept)
+        w = jnp.ones(1, jnp.bfloat16)
+        _, state = jax.jit(
+            lambda start, free=free: jax.lax.scan(
+                lambda c, _: ((c[0], free.update(c[0], c[1], c[0])[1]), None), start, None, 400
+            )[0]
+        )((w, free.init(w)))
+        assert state.weight_sum == 64
+
+
+@attack(f"{PAGE}#cond-types", grads=arrays((2,)))
+def test_a_gradient_of_the_same_dtype_passes_and_only_a_finite_one_moves(grads: Array) -> None:
+    found = made("cond-types", "optimizer", "state", "params")
+    params = found["params"]
+    wide = jnp.asarray(grads, jnp.float32)
+    updates, state = found["optimizer"].update(optax.tree.cast_like(wide, params), found["state"], params)
+    narrow = np.asarray(wide.astype(jnp.bfloat16), np.float64)
+    finite = np.isfinite(narrow).all()
+    assert state.last_finite == finite and updates.dtype == jnp.bfloat16
+    clear = np.abs(narrow) > 1e-3
+    expected = -0.1 * np.sign(narrow) if finite else np.zeros(2)
+    assert_same(np.asarray(updates, np.float64)[clear], expected[clear], rtol=2e-2, atol=2e-3)
+
+
+def test_a_strong_rate_and_a_wide_gradient_change_the_types() -> None:
+    w = jnp.ones(2, jnp.bfloat16)
+    for rate, grads in ((np.float32(0.1), w), (0.1, w.astype(jnp.float32))):
+        guarded = optax.apply_if_finite(optax.adam(rate), 5)
+        with pytest.raises(TypeError, match="equal output types"):
+            guarded.update(grads, guarded.init(w), w)
+        steps = optax.MultiSteps(optax.adam(rate), 2)
+        assert steps.update(grads, steps.init(w), w)[0].dtype == jnp.float32
+
+
+RATES: dict[str, tuple[Any, Any]] = {
+    "float": (float, jnp.bfloat16),
+    "float32": (np.float32, jnp.float32),
+    "float64": (np.float64, jnp.float32),
+    "array": (jnp.float32, jnp.float32),
+    "weak": (jnp.asarray, jnp.bfloat16),
+    "schedule": (lambda rate: optax.linear_schedule(rate, 0.0, 10), jnp.bfloat16),
+}
+
+
+@attack(f"{PAGE}#update-dtype", kind=st.sampled_from([*RATES]), rate=st.integers(1, 8), size=st.integers(0, 3))
+def test_the_type_of_the_rate_decides(kind: str, rate: int, size: int) -> None:
+    to, expected = RATES[kind]
+    params = jnp.ones(size, jnp.bfloat16)
+    for make in (optax.sgd, optax.adam):
+        optimizer = make(to(rate / 64))
+        state = optimizer.init(params)
+        updates, new = optimizer.update(params, state, params)
+        assert updates.dtype == expected
+        assert optax.apply_updates(params, updates).dtype == jnp.bfloat16
+        assert [a.dtype for a in jax.tree.leaves(new)] == [a.dtype for a in jax.tree.leaves(state)]
+        assert_same(np.asarray(updates, np.float64), np.full(size, -rate / 64), rtol=2e-2)
+    injected = optax.inject_hyperparams(optax.sgd)(optax.linear_schedule(rate / 64, 0.0, 10))
+    assert injected.update(params, injected.init(params), params)[0].dtype == jnp.float32
+
+
+@cache
+def minimized(clipped: str = "") -> Any:
+    """The loop of an answer for a loss with its minimum at the given point, compiled."""
+    clip, lbfgs = optax.clip_by_global_norm(0.1), optax.lbfgs()
+    optimizer = {"": lbfgs, "behind": optax.chain(lbfgs, clip), "front": optax.chain(clip, lbfgs)}[clipped]
+
+    def run(w: Any, middle: Any) -> Any:
+        def loss(w: Any) -> Any:
+            return jnp.sum((w - middle) ** 2)
+
+        return program(f"{PAGE}#lbfgs-converged", "minimize", loss=loss)["minimize"](w, optimizer)
+
+    return jax.jit(run)
+
+
+@attack(f"{PAGE}#lbfgs-converged", w=arrays((2,), odd=False), middle=arrays((2,), odd=False))
+def test_the_loop_ends_at_the_minimum(w: Array, middle: Array) -> None:
+    w, middle = (np.clip(a, -50, 50).astype(np.float32) for a in (w, middle))
+    found, converged = minimized()(w, middle)
+    assert converged
+    assert_same(found, middle.astype(float), rtol=1e-3, atol=1e-3)
+
+
+def test_a_clip_behind_stops_at_the_wrong_point_and_one_in_front_does_not() -> None:
+    middle = jnp.full(2, 3.0)
+    found, converged = minimized("behind")(jnp.zeros(2), middle)
+    assert converged and (found < 1).all()
+    found, converged = minimized("front")(jnp.zeros(2), middle)
+    assert converged and abs(found - 3).max() < 1e-2
