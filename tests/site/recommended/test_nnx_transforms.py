@@ -114,3 +114,73 @@ def test_one_optimizer_of_any_rate_is_compiled_once(rate: float) -> None:
     adam = found["optax"].adam(rate)
     assert found["traces"](lambda: adam) == 1
     assert found["traces"](lambda: found["optax"].adam(rate)) == 3
+
+
+@attack(f"{PAGE}#flops", rows=st.integers(1, 3), size=st.integers(1, 3), outputs=st.integers(1, 3))
+def test_a_product_counts_two_operations_for_each_multiplication(rows: int, size: int, outputs: int) -> None:
+    rows, size, outputs = 8 * rows, 8 * size, 8 * outputs
+    layer = nnx.Linear(size, outputs, use_bias=False, rngs=nnx.Rngs(0))
+    assert round(made("flops", "flops")["flops"](layer, rows, size)) == 2 * rows * size * outputs
+
+
+@attack(f"{PAGE}#cond", x=st.floats(-2, 2) | st.sampled_from([np.nan, np.inf]))
+def test_only_a_finite_loss_changes_the_model(x: float) -> None:
+    found = made("cond", "step", "model", "optimizer")
+    model, before = found["model"], int(found["optimizer"].step[...])
+    model.kernel[...], model.bias[...] = jnp.ones((1, 1)), jnp.zeros(1)
+    found["step"](model, found["optimizer"], jnp.full((4, 1), x, jnp.float32))
+    finite = np.isfinite(x)
+    assert int(found["optimizer"].step[...]) == before + finite
+    assert_same(model.kernel[0, 0], np.float64(1 - 0.1 * 2 * x * x if finite else 1), rtol=1e-3, atol=1e-3)
+    assert_same(model.bias[0], np.float64(-0.1 * 2 * x if finite else 0), rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#one-vector", vector=small(3))
+def test_the_loss_of_a_vector_is_that_of_its_weights(vector: Array) -> None:
+    found = made("one-vector", "loss", "x", "y", "params", "rebuild")
+    state = found["rebuild"](jnp.asarray(vector))
+    bias, kernel = (np.asarray(state[name][...], np.float64) for name in ("bias", "kernel"))
+    x, y = (np.asarray(found[name], np.float64) for name in "xy")
+    off = x @ kernel + bias - y
+    assert sorted([*bias, *kernel.ravel()]) == sorted(vector)
+    value, slope = jax.value_and_grad(found["loss"])(jnp.asarray(vector))
+    assert_same(value, np.float64((off**2).mean()), rtol=1e-3, atol=1e-3)
+    slopes = found["rebuild"](slope)
+    assert_same(slopes["kernel"][...], 2 * x.T @ off / len(x), rtol=1e-3, atol=1e-3)
+    assert_same(slopes["bias"][...], 2 * off.mean(0), rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#per-example", x=small(8, 3))
+def test_each_example_has_the_gradient_of_a_loop(x: Array) -> None:
+    found = made("per-example", "each", "model")
+    grads = found["each"](found["model"], x, x[:, :1])
+    kernel, bias = (np.asarray(a[...], np.float64) for a in (found["model"].kernel, found["model"].bias))
+    off = x.astype(float) @ kernel + bias - x[:, :1]
+    assert_same(grads["kernel"][...], 2 * x[:, :, None] * off[:, None], rtol=1e-3, atol=1e-3)
+    assert_same(grads["bias"][...], 2 * off, rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#metrics-split", x=small(4, 2), labels=st.lists(st.integers(0, 2), min_size=4, max_size=4))
+def test_metrics_in_a_state_are_means_over_all_steps(x: Array, labels: list[int]) -> None:
+    found = made("metrics-split", "step", "metrics", "model")
+    both = found["model"], found["metrics"]
+    found["metrics"].reset()
+    state = nnx.state(both)
+    for scale in (1, 3):
+        state = found["step"](state, scale * x, np.array(labels, np.int32))
+    nnx.update(both, state)
+    measured = found["metrics"].compute()
+    logits = x.astype(float) @ np.asarray(found["model"].kernel[...], np.float64)
+    best = np.sort(logits, axis=1)
+    if (best[:, -1] - best[:, -2] > 1e-3).all():
+        assert_same(measured["accuracy"], np.float64((logits.argmax(1) == labels).mean()))
+    assert_same(measured["size"], np.float64(2 * x.astype(float).mean()), rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#export", x=st.sampled_from([1, 2, 5]).flatmap(lambda size: small(size, 3)))
+def test_the_file_computes_what_the_model_computes_in_evaluation(x: Array) -> None:
+    found = made("export", "loaded", "model")
+    linear = found["model"].layers[0]
+    w, b = (np.asarray(a[...], np.float64) for a in (linear.kernel, linear.bias))
+    expected = (x.astype(float) @ w + b) / np.sqrt(1 + 1e-5)  # no batch has changed the statistics
+    assert_same(found["loaded"](x), expected, rtol=1e-3, atol=1e-3)
