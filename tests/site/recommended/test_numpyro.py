@@ -1,0 +1,180 @@
+"""Attacks on the answers about NumPyro: densities, shapes and draws that NumPy and SciPy know exactly, in float64."""
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from hypothesis import strategies as st
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+from numpyro.infer import HMC, MCMC, Predictive
+from numpyro.infer.autoguide import AutoNormal
+from numpyro.infer.util import initialize_model, log_density
+from scipy import stats
+
+from tests.site.recommended.attack import attack, program, slow_attack
+from tests.site.strategies import arrays
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+PAGE = "answers/numpyro.md"
+seeds = st.integers(0, 9999)
+small = st.integers(-8, 8).map(lambda n: n / 2)
+rows = st.lists(small, min_size=1, max_size=5)
+positive = st.integers(1, 12).map(lambda n: n / 4)
+
+
+@cache
+def defined(anchor: str, name: str) -> Any:
+    return program(f"{PAGE}#{anchor}", name)[name]
+
+
+def density(anchor: str, args: tuple[Any, ...], values: dict[str, Any]) -> Any:
+    """Return the log density of an answer's model at these values."""
+    return log_density(defined(anchor, "model"), args, {}, values)[0]
+
+
+def traced(model: Any, *args: Any) -> dict[str, Any]:
+    """Return the sites of a model in one run."""
+    found: dict[str, Any] = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace(*args)
+    return found
+
+
+@slow_attack(f"{PAGE}#chains", seed=seeds)
+def test_chains_on_devices_and_together_draw_the_normal(seed: int) -> None:
+    if jax.device_count() < 4:
+        pytest.skip("needs four devices")
+    draws = {}
+    for method in ("parallel", "vectorized", "sequential"):
+        mcmc = MCMC(HMC(defined("chains", "model")), num_chains=4, chain_method=method, **defined("chains", "settings"))
+        mcmc.run(jax.random.key(seed))
+        draws[method] = mcmc.get_samples(group_by_chain=True)["x"]
+        assert draws[method].shape == (4, 50)
+        assert abs(draws[method].mean() - 2) < 1
+    np.testing.assert_allclose(draws["parallel"], draws["sequential"], atol=0.01)
+
+
+@attack(f"{PAGE}#sharded-data", x=arrays((16,), "float32", odd=False), slope=small)
+def test_the_density_of_split_data_is_that_of_the_whole(x: Any, slope: float) -> None:
+    if jax.device_count() != 8:
+        pytest.skip("needs eight devices")
+    x = np.clip(x, -8, 8)
+    rows = jax.device_put((x, 2 * x), NamedSharding(defined("sharded-data", "mesh"), P("data")))
+    assert len(rows[0].devices()) == 8
+    expected = stats.norm.logpdf(slope, 0, 10) + stats.norm.logpdf(2 * x.astype(float), slope * x.astype(float)).sum()
+    np.testing.assert_allclose(defined("sharded-data", "density")({"slope": slope}, *rows), expected, rtol=1e-3)
+
+
+@attack(f"{PAGE}#blackjax", data=rows, log_scale=small)
+def test_the_density_for_blackjax_has_the_exact_jacobian(data: list[float], log_scale: float) -> None:
+    y, scale = np.array(data), np.exp(log_scale)
+    made = initialize_model(jax.random.key(0), defined("blackjax", "model"), model_args=(jnp.asarray(y),))
+    z = {"scale": jnp.float32(log_scale)}
+    expected = stats.halfnorm.logpdf(scale, scale=5) + stats.norm.logpdf(y, 0, scale).sum() + log_scale
+    np.testing.assert_allclose(-made.potential_fn(z), expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(made.postprocess_fn(z)["scale"], scale, rtol=1e-3)
+
+
+@attack(f"{PAGE}#network-priors", bias=arrays((8,), "float32", odd=False), x=small, scale=positive)
+def test_a_named_weight_has_its_prior_and_enters_the_network(bias: Any, x: float, scale: float) -> None:
+    names = program(f"{PAGE}#network-priors", "model", "net", "dist")
+    bias = np.clip(bias, -8, 8)
+    prior = {"layers.0.bias": names["dist"].Normal(0, scale), "unknown": names["dist"].Normal()}
+    given = {"net/layers.0.bias": bias}
+    found, sites = log_density(
+        numpyro.handlers.seed(names["model"], 0), (jnp.full((1, 1), x), jnp.zeros(1), prior), {}, given
+    )
+    assert [name for name in sites if name.startswith("net/")] == ["net/layers.0.bias"]
+    first, last = (
+        {key: np.asarray(value[...], float) for key, value in (("kernel", layer.kernel), ("bias", layer.bias))}
+        for layer in (names["net"].layers[0], names["net"].layers[2])
+    )
+    out = np.tanh(np.full((1, 1), x) @ first["kernel"] + bias.astype(float)) @ last["kernel"] + last["bias"]
+    expected = stats.norm.logpdf(bias.astype(float), 0, scale).sum() + stats.norm.logpdf(0, out[0, 0], 0.1)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-2)
+
+
+@attack(f"{PAGE}#guide-start", center=st.integers(-400, 400), scale=positive)
+def test_a_guide_starts_at_the_values_it_is_given(center: int, scale: float) -> None:
+    names = program(f"{PAGE}#guide-start", "model", "SVI", "Trace_ELBO", "init_to_value", "numpyro")
+    start = names["init_to_value"](values={"center": jnp.float32(center), "scale": jnp.float32(scale)})
+    guide = AutoNormal(names["model"], init_loc_fn=start)
+    svi = names["SVI"](names["model"], guide, numpyro.optim.Adam(0.01), names["Trace_ELBO"]())
+    params = svi.get_params(svi.init(jax.random.key(0), jnp.zeros(3)))
+    median = guide.median(params)
+    np.testing.assert_allclose([median["center"], median["scale"]], [center, scale], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(params["scale_auto_loc"], np.log(scale), rtol=1e-3, atol=1e-3)
+
+
+@attack(
+    f"{PAGE}#initial-parameters", data=st.lists(st.sampled_from([-1.0, 0.0, 0.5, 3.0, np.nan]), min_size=1, max_size=5)
+)
+def test_the_rows_outside_the_support_are_found(data: list[float]) -> None:
+    y = jnp.asarray(data)
+    site = traced(defined("initial-parameters", "model"), y)["y"]
+    finite = np.asarray(jnp.isfinite(site["fn"].log_prob(site["value"])))
+    assert finite.tolist() == [value > 0 for value in data]
+    if not finite.all():
+        with pytest.raises(RuntimeError, match="Cannot find valid initial parameters"):
+            initialize_model(jax.random.key(0), defined("initial-parameters", "model"), model_args=(y,))
+
+
+@attack(f"{PAGE}#divergences", log_scale=st.integers(-6, 6).map(lambda n: n / 2), x=arrays((9,), "float32", odd=False))
+def test_the_non_centered_model_is_the_same_distribution(log_scale: float, x: Any) -> None:
+    x = np.clip(x, -8, 8)
+    given = {"log_scale": log_scale, "x_decentered": x}
+    found, sites = log_density(numpyro.handlers.seed(defined("divergences", "free"), 0), (), {}, given)
+    expected = stats.norm.logpdf(log_scale, 0, 3) + stats.norm.logpdf(x.astype(float)).sum()
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(sites["x"]["value"], np.exp(log_scale) * x.astype(float), rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#predictions", seed=seeds, slope=small, x=rows)
+def test_new_data_follow_the_draws_and_old_data_come_back(seed: int, slope: float, x: list[float]) -> None:
+    predict = Predictive(defined("predictions", "model"), {"slope": jnp.full(400, slope)})
+    found = np.asarray(predict(jax.random.key(seed), jnp.array(x))["y"], float)
+    assert found.shape == (400, len(x))
+    np.testing.assert_allclose(found.mean(0), slope * np.array(x), atol=0.04)
+    np.testing.assert_allclose(found.std(0), 0.1, atol=0.03)
+    back = predict(jax.random.key(seed), jnp.array(x), jnp.array(x))["y"]
+    assert (np.asarray(back) == np.array(x)).all()
+
+
+@attack(f"{PAGE}#discrete", data=rows, share=st.integers(1, 9).map(lambda n: n / 10))
+def test_the_mixture_sums_over_the_labels(data: list[float], share: float) -> None:
+    y = np.array(data)
+    found, _ = log_density(defined("discrete", "without"), (jnp.array(data),), {}, {"share": share})
+    parts = (1 - share) * stats.norm.pdf(y) + share * stats.norm.pdf(y, 4)
+    np.testing.assert_allclose(found, stats.beta.logpdf(share, 2, 2) + np.log(parts).sum(), rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#shapes", data=st.lists(small, min_size=5, max_size=5), slope=small)
+def test_a_column_counts_each_row_with_each_mean(data: list[float], slope: float) -> None:
+    y, mean = np.array(data), slope * np.arange(5.0)
+    prior = stats.norm.logpdf(slope, 0, 10)
+    rows = prior + stats.norm.logpdf(y, mean).sum()
+    pairs = prior + stats.norm.logpdf(y[:, None], mean).sum()
+    for given_rows, expected in ((y, rows), (y[:, None], pairs)):
+        found = density("shapes", (jnp.asarray(given_rows),), {"slope": slope})
+        np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@attack(f"{PAGE}#float64", size=st.integers(1, 40))
+def test_in_float64_a_smooth_covariance_has_its_density(size: int) -> None:
+    with jax.enable_x64(True):
+        found = defined("float64", "log_prob")(size)
+    assert found.dtype == np.float64
+    x = np.linspace(0, 1, size)
+    cov = np.exp(-2 * (x[:, None] - x) ** 2) + 1e-8 * np.eye(size)
+    expected = -0.5 * (np.linalg.slogdet(cov)[1] + size * np.log(2 * np.pi))
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+@attack(f"{PAGE}#custom-likelihood", data=rows, above=rows, center=small)
+def test_a_factor_adds_the_sum_of_its_values(data: list[float], above: list[float], center: float) -> None:
+    found = density("custom-likelihood", (jnp.array(data), jnp.array(above)), {"center": center})
+    expected = stats.norm.logpdf(center, 0, 10) + stats.norm.logpdf(data, center).sum()
+    np.testing.assert_allclose(found, expected + stats.norm.logsf(above, center).sum(), rtol=1e-3, atol=1e-3)
