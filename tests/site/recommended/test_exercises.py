@@ -20,6 +20,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import attack, program
+from tests.site.recommended.shown import shows
 from tests.site.strategies import (
     Transformation,
     arrays,
@@ -275,13 +276,16 @@ def test_a_divisor_is_the_greatest(a: int, b: int, call: Transformation) -> None
     a=arrays((3, 3), "int8"),
     x=arrays((3,), "int8"),
     steps=st.integers(0, 9) | st.just(-1),
+    scale=st.sampled_from([1, 1e25, 1e-25]),  # the squares are infinite or zero
     call=once,
 )
-def test_a_power_iteration_takes_its_steps(a: Array, x: Array, steps: int, call: Transformation) -> None:
+def test_a_power_iteration_takes_its_steps(a: Array, x: Array, steps: int, scale: float, call: Transformation) -> None:
     a, x = np.abs(a).astype(np.float32) + np.eye(3, dtype=np.float32), np.abs(x).astype(np.float32) + 1
+    a *= np.float32(scale)
     expected = x.astype(np.float64)
     for _ in range(steps):
-        expected = a @ expected / np.linalg.norm(a @ expected)
+        expected = a.astype(np.float64) @ expected
+        expected /= np.linalg.norm(expected)
     assert_same(call(solution("practice/speed.md#dominant"))(a, x, steps), expected)
 
 
@@ -485,6 +489,15 @@ def test_a_checked_root_raises_for_what_has_none(x: Array) -> None:
     else:
         with pytest.raises(Exception, match="lowest"):
             error.throw()
+
+
+def test_what_the_roots_of_exercises_miss_is_shown() -> None:
+    shows("practice/debug.md#checked_sqrt", "Neither finds a negative number closer to zero", "jnp.array([-1e-40])")
+    shows("practice/train.md#babylonian", "too few for a very large or a very small number", "(1e36, 1e-36, -1.0)")
+    root = solution("practice/train.md#babylonian")
+    for a in (1e36, 1e-36, -1.0):
+        found, expected = float(root(jnp.float32(a))), float(np.sqrt(a, where=a > 0, out=np.array(np.nan)))
+        assert not abs(found / expected - 1) < 0.1
 
 
 @attack(

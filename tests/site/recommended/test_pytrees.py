@@ -191,15 +191,38 @@ def test_a_tree_of_pairs_becomes_two_trees(w: Array, b: Array, nested: bool) -> 
 
 @attack(f"{PAGE}#tree-arithmetic", w=PAIR, b=PAIR, imaginary=st.booleans())
 def test_norms_and_steps_of_trees_are_those_of_one_vector(w: Array, b: Array, imaginary: bool) -> None:
-    shows(f"{PAGE}#tree-arithmetic", "jnp.sqrt(sum(jnp.sum(abs(p) ** 2) for p in jax.tree.leaves(params)))")
+    shows(f"{PAGE}#tree-arithmetic", "optax.tree.norm(params, squared=True)")
+    shows(f"{PAGE}#tree-arithmetic", "sum(jnp.sum(p.real**2 + p.imag**2) for p in jax.tree.leaves(params))")
     params = {"w": w * 1j if imaginary else w, "b": [b]}
     flat = np.concatenate([params["w"], b])
-    found = jnp.sqrt(sum(jnp.sum(jnp.abs(p) ** 2) for p in jax.tree.leaves(params)))
-    assert_same(found, np.linalg.norm(flat))
+    assert_same(by_parts(params), np.linalg.norm(flat) ** 2, atol=1e-2)
+    assert_same(optax.tree.norm(params, squared=True), np.linalg.norm(flat) ** 2, atol=1e-2)
     assert_same(optax.tree.norm(params), np.linalg.norm(flat))
     assert_same(jnp.real(optax.tree.vdot(params, params)), np.vdot(flat, flat).real, atol=1e-2)
     stepped = jax.tree.map(lambda p, g: p - 0.5 * g, params, params)
     assert_same(stepped["b"][0], b / 2)
+
+
+def by_parts(params: Any) -> Any:
+    """Return the penalty of the answer that needs no library."""
+    return sum(jnp.sum(p.real**2 + p.imag**2) for p in jax.tree.leaves(params))
+
+
+@cache
+def bends(penalty: Any) -> Any:
+    """Return the second derivatives of a penalty by the two parts of a complex number, compiled."""
+    return jax.jit(jax.hessian(lambda parts: penalty([jax.lax.complex(parts[0], parts[1])])))
+
+
+def squared_norm(params: Any) -> Any:
+    """Return the penalty of the answer."""
+    return optax.tree.norm(params, squared=True)
+
+
+@attack(f"{PAGE}#tree-arithmetic", parts=st.just(np.zeros(2, np.float32)) | PAIR)
+def test_a_penalty_bends_equally_everywhere_also_at_zero(parts: Array) -> None:
+    for penalty in (squared_norm, by_parts):
+        assert_same(bends(penalty)(parts), 2 * np.eye(2))
 
 
 @attack(f"{PAGE}#mixed-leaves", w=PAIR, step=st.integers(-4, 4), other=st.sampled_from([0.5, "text", np.ones(1, int)]))
