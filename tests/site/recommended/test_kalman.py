@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import examples, program, search
+from tests.site.recommended.shown import shows
 
 PAGE = "science/kalman.md"
 Array = np.ndarray[Any, Any]
@@ -102,3 +103,22 @@ def test_a_smoother_ends_where_all_measurements_lead(count: int) -> None:
         near(smoothed[0], names()["plain"](both, measured)[0][-1][3:])
 
     search(count, holds, seed=models["seed"], precise=models["precise"])
+
+
+def test_smoothed_variances_of_precise_measurements_are_positive() -> None:
+    model = program(PAGE, "moving")["moving"](1e-4, 0.01)._replace(P=jnp.diag(jnp.array([1e4, 1e2])))
+    noise = np.random.default_rng(0).normal(size=(100, 1))
+    measured = (3 + 0.2 * np.arange(100)[:, None] + 0.01 * noise).astype(np.float32)
+    means, covariances, _ = names()["kalman"](model, measured)
+    smoothed = np.asarray(names()["smooth"](model, means, covariances)[1])
+    assert (np.diagonal(smoothed, axis1=1, axis2=2) > 0).all()
+    assert (smoothed[:, 0, 0] <= 1.01 * np.asarray(covariances)[:, 0, 0]).all()  # it knows more
+
+
+def test_a_singular_covariance_is_drawn_by_its_singular_values() -> None:
+    shows("science/kalman.md#track", "`Q` and `R` must be positive definite", 'With `method="svd"`')
+    thin = np.array([[0.25, 0.5], [0.5, 1.0]], np.float32)
+    key = jax.random.key(0)
+    assert np.isnan(jax.random.multivariate_normal(key, np.zeros(2, np.float32), thin, (10,))).all()
+    drawn = jax.random.multivariate_normal(key, np.zeros(2, np.float32), thin, (20_000,), method="svd")
+    np.testing.assert_allclose(np.cov(np.asarray(drawn).T), thin, atol=0.05)

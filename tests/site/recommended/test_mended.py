@@ -38,6 +38,13 @@ def test_a_moving_window_inside_the_array_is_a_slice(x: np.ndarray[Any, Any], st
     assert_same(moving(x, start), x[start : start + 2])
 
 
+@attack("answers/shapes-and-indexing.md#dynamic-slice", start=st.integers(-9, 9))
+def test_a_filled_window_has_nothing_from_the_other_end(start: int) -> None:
+    window = program("answers/shapes-and-indexing.md#dynamic-slice", "window")["window"]
+    found = window(jnp.arange(6), start)[1]
+    assert found.tolist() == [i if 0 <= i < 6 else -1 for i in range(start, start + 3)]
+
+
 @attack("answers/numpy.md#masked-arrays", given_pair=masked())
 def test_masked_reductions_are_those_of_the_valid_values(given_pair: tuple[Any, Any]) -> None:
     x, valid = given_pair
