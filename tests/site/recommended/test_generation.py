@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import examples, program, search
@@ -81,3 +82,25 @@ def test_draws_come_as_often_as_their_chances_say() -> None:
     chances = np.exp(np.array([1.0, 0.5, 0.0]))
     found = np.bincount(drawn, minlength=4) / number
     np.testing.assert_allclose(found, [*chances / chances.sum(), 0], atol=0.03)  # four standard errors
+
+
+def test_draws_from_scores_of_16_bits_prefer_no_token() -> None:
+    draw_of = program(PAGE, "draw_of")["draw_of"]
+    keys = jax.random.split(jax.random.key(0), 1000)
+    for dtype in (jnp.bfloat16, jnp.float16):
+        for call in (lambda key, zeros: draw_of(key, zeros, 1000), compiled_of("draw")):
+            drawn = jax.vmap(call, (0, None))(keys, jnp.zeros(1000, dtype))
+            assert 0.4 < np.mean(np.asarray(drawn) < 500) < 0.6
+
+
+def test_no_text_is_longer_than_the_cache() -> None:
+    page = program(PAGE, "generate", "generate_until", "init", "ROOM")
+    given = (
+        page["init"](jax.random.key(0)),
+        jnp.ones((1, 6), int),
+        jnp.array([6]),
+        jax.random.split(jax.random.key(0), 1),
+    )
+    for name in ("generate", "generate_until"):
+        with pytest.raises(ValueError, match=f"tokens in {page['ROOM']} places"):
+            page[name](*given, page["ROOM"] - 5)

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from tests.site.recommended.attack import attack, program
 from tests.site.recommended.shown import shows
-from tests.site.strategies import Transformation, arrays, assert_same, floats, masked, shapes, slopes, transformations
+from tests.site.strategies import (
+    Transformation,
+    arrays,
+    assert_same,
+    floats,
+    keys,
+    masked,
+    shapes,
+    slopes,
+    transformations,
+)
 
 LAX = partial(program, "speed/lax.md", "around_peak")
 INTERVALS = partial(program, "extend/transformations.md", "bounds", "interpret", "bound")
@@ -217,3 +227,18 @@ def test_bounds_hold_at_every_point(low: int, width: int, where: int) -> None:
     for function in functions:
         least, most = INTERVALS()["bounds"](function)(left, right)
         assert least - 1e-4 <= function(point) <= most + 1e-4
+
+
+PATTERNS = st.sampled_from([0x7FFFFFFF, 0xFFFFFFFF, 0x7FC00000, 0x7F800000, 0x80000000, 0x3F800001, 1])
+
+
+@attack(patterns=st.lists(PATTERNS | st.integers(0, 2**32 - 1), min_size=5, max_size=5), key=keys())
+def test_a_number_rounded_at_random_is_one_of_its_neighbors(patterns: list[int], key: jax.Array) -> None:
+    x = np.array(patterns, np.uint32).view(np.float32)
+    rounded = program("train/mixed-precision.md", "round_randomly")["round_randomly"](jnp.asarray(x), key)
+    below = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+    above = ((x.view(np.uint32) | np.uint32(0xFFFF)) + np.uint32(1)).view(np.float32)
+    found = np.asarray(rounded, np.float32)
+    nan = np.isnan(x)
+    assert np.isnan(found[nan]).all()  # that of a GPU has only ones
+    assert ((found == below) | (found == above))[~nan].all()
