@@ -1,0 +1,205 @@
+"""Attacks on the answers about Equinox modules with state, in scans and in files: loops of NumPy, in float64."""
+
+import io
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from tests.site.recommended.attack import attack, program
+from tests.site.strategies import arrays, assert_same
+
+pytestmark = pytest.mark.slow  # each compiles a model
+Array = np.ndarray[Any, Any]
+PAGE = "answers/equinox-state.md"
+
+
+def made(anchor: str, *wanted: str) -> dict[str, Any]:
+    """The names that the program of an answer defines."""
+    return program(f"{PAGE}#{anchor}", *wanted)
+
+
+def batches(shape: tuple[int, ...]) -> st.SearchStrategy[Array]:
+    """Made-up arrays of a shape between -9 and 9."""
+    return arrays(shape, odd=False).map(lambda x: np.clip(x, -9, 9))
+
+
+@cache
+def scanned() -> Any:
+    """The training loop of an answer over three batches, compiled."""
+    found = made("scan-carry", "step", "adam", "arrays")
+    return jax.jit(lambda arrays, x: jax.lax.scan(found["step"], (arrays, found["adam"].init(arrays)), x))
+
+
+def weights(model: Any) -> list[Array]:
+    """The weights and biases of a network of two layers, in float64."""
+    return [np.asarray(a, np.float64) for layer in model.layers for a in (layer.weight, layer.bias)]
+
+
+@attack(f"{PAGE}#scan-carry", x=batches((3, 4, 2)))
+def test_a_scan_of_steps_is_a_loop_of_adam(x: Array) -> None:
+    start = made("scan-carry", "model")["model"]
+    (_, state), losses = scanned()(eqx.filter(start, eqx.is_array), x)
+    assert state[0].count == 3
+    p = weights(start)
+    m, v = [np.zeros_like(a) for a in p], [np.zeros_like(a) for a in p]
+    for t, batch in enumerate(x.astype(float), 1):
+        hidden = np.maximum(batch @ p[0].T + p[1], 0)
+        out = hidden @ p[2].T + p[3]
+        assert_same(losses[t - 1], np.float64(((out - 1) ** 2).mean()), rtol=2e-2, atol=2e-2)
+        slope = 2 * (out - 1) / out.size
+        back = slope @ p[2] * (hidden > 0)
+        grads = [back.T @ batch, back.sum(0), slope.T @ hidden, slope.sum(0)]
+        m = [0.9 * a + 0.1 * g for a, g in zip(m, grads, strict=True)]
+        v = [0.999 * a + 0.001 * g * g for a, g in zip(v, grads, strict=True)]
+        p = [
+            w - 0.01 * (a / (1 - 0.9**t)) / (np.sqrt(b / (1 - 0.999**t)) + 1e-8)
+            for w, a, b in zip(p, m, v, strict=True)
+        ]
+
+
+@attack(f"{PAGE}#own-state", x=arrays((5, 2), odd=False))
+def test_the_layer_remembers_the_mean_of_all_that_it_saw(x: Array) -> None:
+    layer, state = eqx.nn.make_with_state(made("own-state", "RunningMean")["RunningMean"])(2)
+    for n, row in enumerate(x, 1):
+        old = state
+        y, state = layer(row, state)
+        mean = x[:n].astype(float).mean(0)
+        assert_same(y, row - mean, atol=1e-3)
+        assert_same(state.get(layer.index)[1], mean, atol=1e-3)
+        with pytest.raises(ValueError, match="Attempted to use old state"):
+            layer(row, old)
+
+
+def test_a_state_that_was_an_argument_of_a_transformation_can_be_used_again() -> None:
+    layer, state = eqx.nn.make_with_state(made("own-state", "RunningMean")["RunningMean"])(2)
+    x = jnp.ones(2)
+    for call in (eqx.filter_jit(layer), jax.jit(layer.__call__)):
+        first, second = call(x, state), call(x, state)
+        assert eqx.tree_equal(first, second)
+    mapped = jax.vmap(layer, in_axes=(0, None))
+    assert eqx.tree_equal(mapped(jnp.ones((3, 2)), state), mapped(jnp.ones((3, 2)), state))
+    _, last = jax.lax.scan(lambda s, x: layer(x, s)[::-1], state, jnp.ones((3, 2)))
+    assert last.shape == (3, 2)
+    with pytest.raises(ValueError, match="different structures/shapes/dtypes"):
+        state.set(layer.index, (jnp.array(0), jnp.zeros(3)))
+
+
+@cache
+def twice() -> Any:
+    """The call of an answer with both names, compiled."""
+    found = made("two-axes", "over", "make")
+    norm, state = found["make"](3, axis_name=("outer", "inner"), mode="batch")
+    return eqx.filter_jit(lambda x: found["over"](found["over"](norm, "inner"), "outer")(x, state)), norm
+
+
+@attack(f"{PAGE}#two-axes", x=batches((2, 5, 3)))
+def test_two_names_take_the_statistics_of_all(x: Array) -> None:
+    call, _ = twice()
+    y, state = call(x)
+    wide = x.astype(float)
+    expected = (wide - wide.mean((0, 1))) / np.sqrt(wide.var((0, 1)) + 1e-5)
+    assert_same(y, expected, rtol=3e-2, atol=3e-2)
+    assert all(a.shape in ((), (3,)) for a in jax.tree.leaves(state))
+
+
+def test_one_name_keeps_a_state_for_each_outer_element() -> None:
+    found = made("two-axes", "over", "make")
+    norm, state = found["make"](3, axis_name="inner", mode="batch")
+    inner = found["over"](norm, "inner")
+    x = jax.random.normal(jax.random.key(0), (4, 8, 3)) + jnp.arange(4.0)[:, None, None]
+    y, states = jax.vmap(inner, in_axes=(0, None))(x, state)
+    assert_same(y.mean(1), np.zeros((4, 3)), atol=1e-3)
+    _, states = jax.vmap(inner)(x, states)
+    assert {a.shape for a in jax.tree.leaves(states)} == {(4,), (4, 3)}
+    plain = found["over"](found["over"](eqx.nn.inference_mode(norm), None), None)
+    assert plain(x, state)[0].shape == x.shape
+
+
+@cache
+def waves() -> tuple[Any, Any]:
+    """The sum of a wave of the answer and its slopes, compiled."""
+    wave: Any = made("static-array", "Wave")["Wave"]
+
+    def total(wave: Any, x: Any) -> Any:
+        return wave(x).sum()
+
+    slopes: Any = eqx.filter_value_and_grad(total)
+    return wave, eqx.filter_jit(slopes)
+
+
+@attack(f"{PAGE}#static-array", size=batches((2,)), pitch=batches((2,)))
+def test_a_stopped_field_takes_part_and_gets_no_gradient(size: Array, pitch: Array) -> None:
+    wave, both = waves()
+    total, slopes = both(wave(jnp.asarray(size), jnp.asarray(pitch)), jnp.float32(0.5))
+    sines = np.sin(pitch.astype(float) * 0.5)
+    assert_same(total, np.float64((size * sines).sum()), atol=1e-3)
+    assert_same(slopes.size, sines, atol=1e-3)
+    assert_same(slopes.pitch, np.zeros(2), 0, 0)
+
+
+@pytest.mark.filterwarnings("ignore:A JAX array is being set as static")
+def test_a_static_array_is_passed_by() -> None:
+    class Static(eqx.Module):
+        w: Any
+        c: Any = eqx.field(static=True)
+
+    made_static = Static(jnp.ones(2), jnp.array([5.0, 6.0]))
+    file = io.BytesIO()
+    eqx.tree_serialise_leaves(file, made_static)
+    file.seek(0)
+    assert (eqx.tree_deserialise_leaves(file, Static(jnp.zeros(2), jnp.zeros(2))).c == 0).all()
+    assert (jax.tree.map(lambda a: 2 * a, made_static).c == made_static.c).all()
+    traces = []
+
+    @eqx.filter_jit
+    def times(s: Any) -> Any:
+        traces.append(s)
+        return s.w * s.c
+
+    for c in (1.0, 2.0, 1.0):
+        assert_same(times(Static(jnp.ones(2), jnp.array([c]))), np.full(2, c))
+    assert len(traces) == 2
+    leaked = eqx.filter_jit(lambda a: Static(a, 2 * a))(jnp.ones(2))
+    with pytest.raises(jax.errors.UnexpectedTracerError):
+        leaked.c + 1
+    with pytest.raises(ValueError, match="comparable"):
+        for c in (1.0, 2.0):
+            times(Static(jnp.ones(2), jnp.array([c, c])))
+
+
+@attack(f"{PAGE}#changed-model", weight=arrays((8, 2), odd=False))
+def test_the_layers_of_the_file_arrive_in_the_new_model(weight: Array) -> None:
+    found = made("changed-model", "make", "like")
+    first = eqx.tree_at(lambda m: m.layers[0].weight, found["make"](3, 1), jnp.asarray(weight))
+    file = io.BytesIO()
+    eqx.tree_serialise_leaves(file, first)
+    file.seek(0)
+    old = eqx.tree_deserialise_leaves(file, found["like"])
+    new = eqx.tree_at(lambda m: m.layers[0], found["make"](5, 2), old.layers[0])
+    hidden = np.maximum(weight.astype(float) @ np.ones(2) + np.asarray(first.layers[0].bias), 0)
+    assert_same(jax.nn.relu(new.layers[0](jnp.ones(2))), hidden, atol=1e-3)
+
+
+def test_a_new_leaf_can_be_skipped_and_one_of_the_file_gives_its_array_to_the_next() -> None:
+    file = io.BytesIO()
+    eqx.tree_serialise_leaves(file, (jnp.full(2, 1.0), jnp.full(2, 2.0)))
+    read: Any = eqx.default_deserialise_filter_spec
+
+    def load(like: Any, spec: Any) -> list[float]:
+        file.seek(0)
+        return [float(a[0]) for a in eqx.tree_deserialise_leaves(file, like, spec)]
+
+    zeros = jnp.zeros(2)
+    assert load((zeros, zeros, zeros), (read, read, lambda f, leaf: leaf)) == [1, 2, 0]
+    with pytest.raises(RuntimeError):
+        load((zeros, zeros, zeros), read)
+    assert load((zeros, zeros, zeros), (read, lambda f, leaf: leaf, read)) == [1, 0, 2]
+    assert load((zeros, jnp.zeros(2)), (lambda f, leaf: leaf, read)) == [0, 1]  # the neighbor's
+    with pytest.raises(RuntimeError, match="changed shape"):
+        load((zeros, jnp.zeros(3)), read)
