@@ -33,3 +33,13 @@ def test_no_page_shows_what_the_compiler_logs() -> None:
     line = re.compile(r"^ *[EFIW]\d{4} \d\d:\d\d:\d\d\.\d", re.MULTILINE)  # with the time of day and a process's number
     shown = [str(file) for file in RECORDS.rglob("*.yml") if line.search(file.read_text(encoding="utf-8"))]
     assert not shown, "hide these lines where the page asks for them, or redirect descriptor 2: " + ", ".join(shown)
+
+
+def test_search_ranks_answers_on_libraries_behind_those_on_jax() -> None:
+    """A page in the list of libraries that the search does not know precedes answers on JAX for words that both have."""
+    script = (PROJECT.root / "course/theme/javascripts/find.js").read_text(encoding="utf-8")
+    known = re.search(r"OF_LIBRARY =\s*/\^answers\\/\(([\w|-]+)\)", script)
+    assert known
+    listed = re.findall(r"^## \[.+\]\(answers/([\w-]+)\.md\)$", (DOCS / "libraries.md").read_text(), re.MULTILINE)
+    on_both = {"sampling-and-simulation"}
+    assert len(listed) > 8 and set(listed) - on_both - set(known[1].split("|")) == set()
