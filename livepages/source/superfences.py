@@ -107,7 +107,7 @@ def own_options(given: Mapping[str, Any]) -> set[str]:
     return {name for name in given["extra"] if name in TABLE and not TABLE[name].markdown_exec}
 
 
-class _Snippets(SnippetPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
+class _FoundSnippets(SnippetPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
     """The preprocessor of pymdownx, which notes the files that it finds."""
 
     def __init__(self, options: Mapping[str, Any], found: set[Path]) -> None:
@@ -139,7 +139,7 @@ def include(
     bases = [Template(base).safe_substitute(folders) for base in ([bases] if isinstance(bases, str) else bases)]
     options["base_path"] = [str(folders["config_dir"] / base) for base in bases]
     options["auto_append"] = []
-    snippets = _Snippets(options, files)
+    snippets = _FoundSnippets(options, files)
     try:
         found = list(directives(list(lines)))
     except LineError:
