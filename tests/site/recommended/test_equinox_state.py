@@ -91,6 +91,100 @@ def test_a_state_that_was_an_argument_of_a_transformation_can_be_used_again() ->
 
 
 @cache
+def trained() -> tuple[Any, Any, Any]:
+    """Return the model of an answer, its state, and its loss with the slopes, compiled."""
+    found = made("train-state", "loss_fn", "make")
+    slopes: Any = eqx.filter_value_and_grad(found["loss_fn"], has_aux=True)
+    return *eqx.nn.make_with_state(found["make"])(jax.random.key(0)), eqx.filter_jit(slopes)
+
+
+@attack(f"{PAGE}#train-state", x=batches((2, 2)))
+def test_the_loss_returns_the_next_state(x: Array) -> None:
+    net, state, slopes = trained()
+    (loss, state), grads = slopes(net, state, x)
+    wide = x.astype(float)
+    z = (wide - wide.mean(0)) / np.sqrt(wide.var(0) + 1e-5)
+    out = z @ np.asarray(net[1].weight, np.float64).T + np.asarray(net[1].bias, np.float64)
+    if (np.ptp(wide, axis=0) > 0.1).all():
+        assert_same(loss, np.float64(((out - 1) ** 2).mean()), rtol=2e-2, atol=2e-2)
+        assert_same(grads[1].bias, (2 * (out - 1)).mean(0), rtol=2e-2, atol=2e-2)
+    y, _ = eqx.nn.inference_mode(net)[0](wide.mean(0).astype(np.float32), state)
+    assert_same(y, np.zeros(2), atol=2e-2)
+    file = io.BytesIO()
+    eqx.tree_serialise_leaves(file, (net, state))
+    file.seek(0)
+    assert eqx.tree_equal(eqx.tree_deserialise_leaves(file, (net, state)), (net, state))
+
+
+def test_a_step_of_training_moves_the_weights_and_keeps_the_statistics() -> None:
+    found = made("train-state", "step", "make", "adam")
+    net, state = eqx.nn.make_with_state(found["make"])(jax.random.key(0))
+    memory = found["adam"].init(eqx.filter(net, eqx.is_inexact_array))
+    x = jnp.array([[3.0, 1.0], [5.0, 1.0]])
+    losses = []
+    for _ in range(100):
+        (loss, _), _ = trained()[2](net, state, x)
+        losses.append(float(loss))
+        net, state, memory = found["step"](net, state, memory, x)
+    assert losses[-1] < 0.5 * losses[0]
+    assert all(np.isfinite(a).all() for a in jax.tree.leaves(state))
+
+
+@cache
+def deep() -> tuple[Any, Any, Any]:
+    """Return the layers of an answer, their state, and their call with one state for each example, compiled."""
+    found = made("stacked-state", "deep", "make", "Counting")
+    layers, state = found["make"](jax.random.split(jax.random.key(0), 4))
+    return layers, state, jax.jit(jax.vmap(lambda x, s: found["deep"](layers, x, s)))
+
+
+@attack(f"{PAGE}#stacked-state", x=arrays((3, 3), odd=False), calls=st.integers(1, 3))
+def test_each_layer_has_its_own_state_and_each_example_too(x: Array, calls: int) -> None:
+    layers, state, call = deep()
+    states = jax.tree.map(lambda a: jnp.stack([a] * 3), state)
+    for _ in range(calls):
+        y, states = call(x, states)
+    expected = x.astype(float)
+    for weight, bias in zip(layers.linear.weight, layers.linear.bias, strict=True):
+        expected = np.tanh(expected @ np.asarray(weight, np.float64).T + np.asarray(bias))
+    assert_same(y, expected, rtol=1e-2, atol=1e-2)
+    assert np.array_equal(states.get(layers.calls), np.full((3, 4), calls))
+
+
+def test_a_batch_shares_the_state_of_stacked_batch_norms() -> None:
+    class Block(eqx.Module):
+        norm: eqx.nn.BatchNorm
+
+        def __init__(self, key: Any) -> None:
+            del key
+            self.norm = eqx.nn.BatchNorm(3, "batch", mode="batch")
+
+    class Both(eqx.Module):
+        layers: Block
+
+        def __init__(self) -> None:
+            self.layers = eqx.filter_vmap(Block)(jax.random.split(jax.random.key(0), 2))
+
+        def __call__(self, x: Any, state: Any) -> Any:
+            arrays, rest = eqx.partition(self.layers, eqx.is_array)
+
+            def one(x: Any, part: Any) -> Any:
+                x, new = eqx.combine(part[0], rest).norm(x, part[1])
+                return 2 * x + 1, new
+
+            x, new = jax.lax.scan(one, x, (arrays, state.substate(self.layers)))
+            return x, state.update(new)
+
+    model, state = eqx.nn.make_with_state(Both)()
+    x = jax.random.normal(jax.random.key(1), (64, 3))
+    call = jax.vmap(model, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
+    y, state = call(x, state)
+    assert_same(y.mean(0), np.ones(3), atol=1e-2)
+    [means] = [a for a in jax.tree.leaves(state) if a.shape == (2, 3) and (a < 0.05).all()]
+    assert_same(means[1] / 0.01, np.ones(3), rtol=2e-2)
+
+
+@cache
 def twice() -> Any:
     """The call of an answer with both names, compiled."""
     found = made("two-axes", "over", "make")
