@@ -6,8 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from jax.experimental import io_callback
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 from scipy.special import expit, gammaln
 from scipy.stats import beta, gamma
 
@@ -214,3 +217,56 @@ def test_an_ordered_callback_in_a_scan_steps_as_the_loop_does() -> None:
                 seen, _ = envs.step(np.asarray(names["policy"](names["weights"], seen, key)))
         found.append(np.asarray(seen))
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+
+
+@slow_attack(f"{PAGE}#chains-on-devices", seed=seeds)
+def test_a_chain_on_a_device_of_its_own_draws_what_it_draws_alone(seed: int) -> None:
+    if jax.device_count() != 8:
+        pytest.skip("needs eight devices")
+    found = program(f"{PAGE}#chains-on-devices", "alone", "mesh", "chain")
+    args = jnp.zeros((16, 2)), jax.random.split(jax.random.key(seed), 16)
+    split = jax.device_put(args, NamedSharding(found["mesh"], P("chains")))
+    together, each = on_devices(), one_by_one()
+    draws = np.asarray(together(*split))
+    for i in (0, 7, 15):
+        np.testing.assert_allclose(draws[i, :20], each(args[0][i], args[1][i])[:20], rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(draws[:, 50:].mean((0, 1)), 3, atol=0.3)
+
+
+@cache
+def on_devices() -> Any:
+    return jax.jit(defined("chains-on-devices", "alone"))
+
+
+@cache
+def one_by_one() -> Any:
+    return jax.jit(defined("chains-on-devices", "chain"))
+
+
+@attack(f"{PAGE}#progress-bar", seed=seeds)
+def test_the_callback_runs_once_for_all_chains_and_changes_no_draw(seed: int) -> None:
+    told: list[int] = []
+    keys = jax.random.split(jax.random.key(seed), 4)
+    call, quiet = with_callback()
+    told_by["list"] = told
+    found = call(jnp.zeros((4, 2)), keys)
+    jax.effects_barrier()
+    assert told == [0, 50]
+    np.testing.assert_array_equal(found, quiet(jnp.zeros((4, 2)), keys))
+
+
+told_by: dict[str, list[int]] = {}
+
+
+@cache
+def with_callback() -> tuple[Any, Any]:
+    """Return the chains of an answer with a callback that remembers its argument, and with none."""
+    run = defined("progress-bar", "run")
+
+    def remember(i: Any) -> None:
+        told_by["list"].append(int(i))
+
+    def loud(start: Any, key: Any) -> Any:
+        return run(lambda i: jax.debug.callback(remember, i), start, key)
+
+    return jax.jit(jax.vmap(loud)), jax.jit(jax.vmap(lambda start, key: run(lambda i: None, start, key)))
