@@ -11,7 +11,7 @@ from markdown import markdown
 from livepages.execution import Run, pair_results
 from livepages.exporters.publisher import programs
 from livepages.records import Records, check_page, record
-from livepages.rendering import page_lines
+from livepages.rendering import anchors, page_lines
 from livepages.source import Page, PageError, read_page
 from livepages.source.fences import find_fences
 from livepages.source.values import find_values
@@ -259,3 +259,9 @@ def test_values_are_where_markdown_finds_code(data: st.DataObject) -> None:
     ]
     text = " ".join(["text", *data.draw(st.lists(st.sampled_from(parts), max_size=12))])
     assert markdown(text).count("<code>{python} x</code>") == len(found(text))
+
+
+def test_a_link_to_a_value_leads_to_its_section(site: Site) -> None:
+    """Values that differ on another host are linked from the page of the status, as blocks are."""
+    page, run = made(site, "## Below\n\nx is `{python} x`.\n")
+    assert [anchors(page, run)[value.index] for value in page.values] == ["below"]

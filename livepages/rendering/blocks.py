@@ -62,7 +62,7 @@ class _Context:
 
 def anchors(page: Page, run: Run) -> dict[int, str]:
     """For each block, by its index, what a link to it ends with: its own id, or its section and its place among those
-    shown there; for one of which nothing is shown, its section."""
+    shown there; for one of which nothing is shown, and for a value in a sentence, its section."""
     places: Counter[str] = Counter()
     found = {}
     for result in run.on_page:
@@ -72,7 +72,7 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
         places[section] += not hidden
         found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
         found |= {variant.index: found[block.index] for variant in block.variants}
-    return found
+    return found | {value.index: _section(page, value) for value in page.values}
 
 
 def _section(page: Page, block: Block) -> str:
