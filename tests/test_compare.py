@@ -1,4 +1,4 @@
-"""Two outputs of the same code: what counts as the same, and what is told of what does not."""
+"""Comparisons of two outputs of the same code: which count as the same, and how differences are described."""
 
 from dataclasses import dataclass
 

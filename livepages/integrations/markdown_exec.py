@@ -87,7 +87,7 @@ def _laid_out(block: Block, output: str, md: Markdown, options: dict[str, Any]) 
 
 
 def _below_code(result: BlockResult, told: str, md: Markdown, options: dict[str, Any]) -> str:
-    """Return what stands in place of a block's output, below its code if the page shows that."""
+    """Return what replaces a block's output, below its code if the page shows the code."""
     fence = result.block.fence
     code = markdown_exec.code_block(fence.language, "\n".join(fence.content)) if options["source"] else ""
     return (_converted(code, md, options) if code else "") + told
