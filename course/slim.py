@@ -29,6 +29,7 @@ COMMENT = {
     ".js": re.compile(r"(?m)^[ \t]*//.*\n|[ \t]+// .*$"),
 }  # as ours are written
 VARIABLE = re.compile(r"""(--[\w-]+):(?:"[^"]*"|\((?:"[^"]*"|[^()"])*\)|[^;()"])*;?""")
+ANSWER = re.compile(r'<details class="(success|failure)"')
 EXCLUDED = re.compile(r' data-search-exclude(="[^"]*")?(?=[ >])')
 PRE = re.compile(r"(?s)(<(?P<tag>pre|script|textarea)\b.*?</(?P=tag)>)")
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
@@ -41,8 +42,8 @@ def on_env(env: Environment, config: MkDocsConfig, files: Files) -> None:
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Keep wrong answers to exercises, 15 kB, out of the search's index."""
-    return html.replace('<details class="failure">', '<details class="failure" data-search-exclude>')
+    """Keep solutions of exercises and wrong answers out of the search, which would show them unasked."""
+    return ANSWER.sub(r"\g<0> data-search-exclude", html)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

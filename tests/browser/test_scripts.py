@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Route
 
 import livepages
 from course import search_files
@@ -84,21 +84,17 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         opened.close()
 
 
+FIND = """async (query) => {
+  const { find } = await import("./javascripts/find.js");
+  const { items, note, suggest } = await find(query);
+  return { note, suggest, found: items.flat().filter(({ score }) => score) };
+}"""
+
+
 @pytest.fixture(scope="module")
 def find(page: Page) -> Callable[[str], Any]:
     """The search: gives the note and the sections, each with its address, title and text."""
-
-    def found(query: str) -> Any:
-        return page.evaluate(
-            """async (query) => {
-              const { find } = await import("./javascripts/find.js");
-              const { items, note, suggest } = await find(query);
-              return { note, suggest, found: items.flat().filter(({ score }) => score) };
-            }""",
-            query,
-        )
-
-    return found
+    return lambda query: page.evaluate(FIND, query)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +139,25 @@ def test_the_section_that_is_meant_comes_first(find: Callable[[str], Any], query
 )
 def test_a_result_says_when_it_is_not_what_was_asked(find: Callable[[str], Any], query: str, note: str) -> None:
     assert find(query)["note"] == note
+
+
+def test_titles_of_an_older_site_are_asked_for_again(browser: Browser, page: Page) -> None:
+    opened = browser.new_page()
+    asked: list[Route] = []
+
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) == 1:
+            route.fulfill(json=SECTIONS[1:])
+        else:
+            route.continue_()
+
+    opened.route("**/titles.json", answer)
+    opened.goto(page.url)
+    (first, *_) = opened.evaluate(FIND, "carrying states")["found"]
+    assert (first["location"], len(asked)) == ("loops/#scan", 2)
+    assert "carries" in first["text"]
+    opened.close()
 
 
 def test_a_result_shows_the_words_as_text(find: Callable[[str], Any]) -> None:

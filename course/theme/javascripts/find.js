@@ -224,7 +224,7 @@ const PATIENCE = 1200; // milliseconds in which the texts come on a fast line: r
 
 let entries; // of all sections: their titles and wordings, which are an eighth of all that there is to look up
 
-// The sections with these texts, by their places; or without, as long as the texts are on their way.
+// The sections with these texts, in the order of the titles; or without, as long as the texts are on their way.
 const read = async (texts) => {
   const docs = await (entries ??= titled());
   const titles = new Map(
@@ -234,8 +234,8 @@ const read = async (texts) => {
   const index = new Index();
   const seen = new Map(); // in how many sections a term is
   const sections = [];
-  for (const { location, title, asked = [] } of docs) {
-    const text = texts?.[location] ?? "";
+  for (const [at, { location, title, asked = [] }] of docs.entries()) {
+    const text = texts?.[at] ?? "";
     if (sections.length % 100 === 99) await new Promise((go) => setTimeout(go)); // and answer what is asked meanwhile
     const page = location.split("#")[0];
     const section = {
@@ -525,6 +525,7 @@ let whole;
 const readAll = async (before) => {
   await (entries ??= titled()); // on a slow line they are here long before the texts
   const texts = await json("texts.json");
+  if (texts.length !== (await entries).length) entries = json("titles.json", { cache: "reload" }); // of an older site
   await before;
   return read(texts);
 };
