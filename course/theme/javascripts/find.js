@@ -141,9 +141,9 @@ const LONG = { title: 0.7, asked: 0.4, text: 0.7, of: 0.7 }; // and how much les
 
 // Answers on one library: a query that names none is rather asked of JAX.
 const OF_LIBRARY =
-  /^answers\/(nnx|nnx-training|nnx-transforms|models-on-devices|optax|equinox-and-optax|equinox-state|solvers|many-solves|numpyro|orbax|grain-and-checks|pallas)\//;
+  /^answers\/(nnx|nnx-training|nnx-transforms|models-on-devices|optax|equinox-and-optax|equinox-state|solvers|many-solves|numpyro|orbax|mjx-and-brax|grain-and-checks|pallas)\//;
 const LIBRARY =
-  /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|numpyro|orbax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
+  /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|numpyro|mjx|mujoco|brax|maxtext|tunix|orbax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
 
 // The sections by the terms of their fields; ranked by BM25+.
 class Index {

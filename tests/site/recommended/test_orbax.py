@@ -124,3 +124,15 @@ def test_the_old_arguments_change_nothing() -> None:
 ATTACKED[f"{PAGE}#two-folders"] = "test_the_new_folder_comes_first"
 ATTACKED[f"{PAGE}#numpy-generator"] = "test_a_saved_generator_goes_on"
 ATTACKED[f"{PAGE}#save-args"] = "test_the_old_arguments_change_nothing"
+
+
+@attack(f"{PAGE}#maxtext", layers=st.integers(1, 4), wide=st.integers(1, 5), seed=seeds)
+def test_a_stack_multiplies_as_each_layer_does_and_comes_back(layers: int, wide: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    theirs = {f"model.layers.{i}.mlp.up_proj.weight": rng.normal(size=(wide, 3)) for i in range(layers)}
+    names = program(f"{PAGE}#maxtext", "kernel", "back", theirs=theirs)
+    x = rng.normal(size=3)
+    for i, (name, weight) in enumerate(theirs.items()):
+        np.testing.assert_allclose(x @ names["kernel"][:, i], weight @ x)
+        assert names["kernel"].shape == (3, layers, wide)
+        np.testing.assert_array_equal(names["back"][name], weight)
