@@ -86,6 +86,36 @@ def test_a_tpu_takes_multiples_of_8_and_128_or_all(shape: tuple[int, int], block
     assert found == fine
 
 
+@cache
+def refusals(start: int, rows: int) -> tuple[list[str | None], list[str | None], list[str | None]]:
+    """Ask Triton and a TPU for their refusals of a slice of a ref, and of `at` and `jnp.where` on one row."""
+    shown = program(f"{PAGE}#unimplemented-primitive", "refusal", "gpu")
+    refusal, devices = shown["refusal"], (shown["gpu"], ("tpu", "TPU v5 lite"))
+    return (
+        [refusal(lambda x: x[start : start + rows], rows, *device) for device in devices],
+        [refusal(lambda x: x[...].at[start].set(0), 8, *device) for device in devices],
+        [refusal(lambda x: cleared(x, start), 8, *device) for device in devices],
+    )
+
+
+def cleared(x: Any, start: int) -> jax.Array:
+    """Return a block with one row of zeros, without `at`."""
+    return jnp.where(jax.lax.broadcasted_iota(jnp.int32, x.shape, 0) == start, 0, x[...])
+
+
+@attack(f"{PAGE}#unimplemented-primitive", start=st.integers(0, 3), rows=st.integers(1, 5), seed=seeds)
+def test_triton_takes_slices_of_refs_of_a_power_of_two(start: int, rows: int, seed: int) -> None:
+    (on_gpu, on_tpu), scatters, wheres = refusals(start, rows)
+    assert on_tpu is None
+    assert on_gpu is None if rows in (1, 2, 4) else "power of 2" in str(on_gpu)
+    assert all("scatter" in str(refused) for refused in scatters)
+    assert wheres == [None, None]
+    x = drawn(seed, 8, 128).astype(np.float32)
+    found = np.asarray(cleared(x, start))
+    x[start] = 0
+    assert_same(found, x)
+
+
 @attack(f"{PAGE}#print", seed=seeds, blocks=st.sampled_from([1, 3]))
 def test_a_kernel_that_prints_computes_the_same(seed: int, blocks: int) -> None:
     x = drawn(seed, 2 * blocks).astype(np.float32)
