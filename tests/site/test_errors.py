@@ -11,11 +11,12 @@ from livepages.source import find_project, read_page
 from tests.pasted import all_pasted, run
 
 PROJECT = find_project(Path(__file__))
-PAGES = sorted(path.name for path in (PROJECT.docs / "lookup").glob("errors*.md"))
+# The tree is of messages of JAX: those of a library name what they are about.
+PAGES = sorted(path.name for path in (PROJECT.docs / "lookup").glob("errors*.md") if "libraries" not in path.stem)
 
 
 def dictionary() -> dict[str, str]:
-    """The titles of the entries, by page and anchor."""
+    """The titles of the entries on messages of JAX, by page and anchor."""
     found = {}
     for name in PAGES:
         path = PROJECT.docs / "lookup" / name
