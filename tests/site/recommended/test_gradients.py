@@ -146,6 +146,21 @@ def test_a_safe_norm_is_the_norm_and_its_slope_is_a_direction(v: Array, call: Tr
             assert_same(slope, row / (size or 1))
 
 
+@pytest.mark.parametrize(
+    "v", [np.array([100, 100], np.int8), np.array([200, 100], np.uint8), [65536, 0], [1, 1j], [0, 1j]]
+)
+@pytest.mark.parametrize("name", [f"{WRONG}#norm-zero", "basics/derivatives.md"])
+def test_a_safe_norm_of_integers_or_complex_numbers_is_that_of_numpy(name: str, v: Any) -> None:
+    found = program(name, "safe_norm")["safe_norm"](jnp.asarray(v))
+    assert_same(found, np.linalg.norm(np.asarray(v).astype(complex)))
+
+
+@pytest.mark.parametrize("name", [f"{WRONG}#norm-zero", "basics/derivatives.md"])
+def test_a_safe_norm_has_the_second_derivative_of_the_norm(name: str) -> None:
+    found = jax.hessian(program(name, "safe_norm")["safe_norm"])(jnp.array([3.0, 0.0]))
+    assert_same(found, [[0, 0], [0, 1 / 3]])
+
+
 @attack(v=arrays((4, 3)))
 def test_the_lengths_of_other_pages_keep_nan_too(v: Array) -> None:
     sizes = np.sqrt((v.astype(float) ** 2).sum(-1))

@@ -150,6 +150,14 @@ def test_aligned_vectors_are_those_of_numpy(a: Array, imaginary: Array, turned: 
     assert_same(np.abs(align(ours, theirs) - theirs).max(), 0, atol=1e-3)
     phases = np.exp(1j * np.array([1, 2])) if turned else np.array([-1, 1])
     assert_same(np.abs(align(ours * phases, theirs) - theirs).max(), 0, atol=1e-3)
+    stack, signs = np.stack([theirs, theirs]), np.array([[[1, -1]], [[-1, -1]]])
+    assert_same(np.abs(align(stack * signs, stack) - stack).max(), 0, atol=1e-3)
+
+
+def test_a_stack_of_one_is_aligned_by_whole_columns() -> None:
+    align = made("vector-signs", "align", a=np.eye(2))
+    theirs = np.array([[[1.0, 1.0], [-1.0, 1.0]]]) / np.sqrt(2)
+    assert not np.allclose(align(np.abs(theirs), theirs), theirs)  # (1, 1) twice: these are no eigenvectors
 
 
 @jax.jit
@@ -188,6 +196,25 @@ def test_an_iterative_solution_is_that_of_the_matrix(stiffness: float, b: Array)
     solve, slope = tridiagonal()
     assert_same(solve(stiffness, b), expected, rtol=1e-3, atol=1e-3)
     assert_same(slope(stiffness, b), -np.linalg.solve(matrix, expected).sum(), rtol=1e-2, atol=1e-2)
+
+
+def test_the_residual_is_compared_with_the_right_side() -> None:
+    shows(f"{PAGE}#sparse-solve", "print(abs(apply(0.1, x) - b).max() < 1e-3 * abs(b).max())")
+    apply, solve = made("sparse-solve", "apply", "solve")
+    for size, right in (1e20, False), (1.0, True), (1e-6, True), (1e-22, False):
+        b = jnp.full(6, size)
+        assert bool(abs(apply(0.1, solve(0.1, b)) - b).max() < 1e-3 * abs(b).max()) == right
+
+
+def test_eigenvalues_that_are_wrong_have_a_large_error() -> None:
+    shows(f"{PAGE}#few-eigenvalues", "error = abs(apply(vectors) - values * vectors).max() / abs(values).max()")
+    shows(f"{PAGE}#few-eigenvalues", "error < 1e-3")
+    start = jax.random.normal(jax.random.key(0), (200, 3))
+    for size, right in (1, True), (1e-20, False):
+        diagonal = size * jnp.arange(1.0, 201.0)
+        values, vectors, _ = lobpcg_standard(jnp.diag(diagonal), start, m=200)
+        error = abs(diagonal[:, None] * vectors - values * vectors).max() / abs(values).max()
+        assert (error < 1e-3) == right == (abs(values[0] / size - 200) < 0.1)
 
 
 @cache
@@ -256,6 +283,17 @@ def test_a_ridge_has_the_gradient_of_its_formula(a: Array, b: Array, zero: bool)
 
         assert_same(gradient(emptied, b)[0], slopes(ridge, wide), rtol=2e-2, atol=2e-2)
         assert_same(by_pinv(emptied, b), np.linalg.lstsq(wide, b.astype(float))[0], rtol=1e-2, atol=1e-2)
+
+
+def test_a_ridge_of_integers_or_complex_numbers_is_that_of_float64() -> None:
+    ridge = made("least-squares", "ridge")
+    whole, b = np.array([[100, 1], [90, 50], [40, 100]]), np.array([1, 2, 4])
+    tilted = np.array([[1, 1j], [2, 1], [1j, 3]])
+    for a, dtype in (whole, np.int8), (whole, np.uint8), (1000 * whole, np.int32), (tilted, np.complex64):
+        turned = a.astype(complex).conj().T
+        exact = np.linalg.solve(turned @ a + 1e-3 * np.eye(2), turned @ b).sum()
+        found = complex(ridge(jnp.asarray(a, dtype), jnp.asarray(b)))
+        assert abs(found - exact) < 1e-3 * abs(exact)
 
 
 POWER = jax.jit(jax.grad(lambda x: (jnp.abs(jnp.fft.rfft(x)) ** 2).sum()))
