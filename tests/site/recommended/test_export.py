@@ -93,21 +93,18 @@ def of_classes() -> dict[str, export.Exported]:
         f"{PAGE}#unregistered-type",
         "`export.register_namedtuple_serialization`",
         "`eqx.partition(model, eqx.is_array)`",
-        "`nnx.split` and `nnx.to_pure_dict`",
+        "A Flax NNX model can be flattened as it is",
     )
     export.register_namedtuple_serialization(Pair, serialized_name="tests.Pair")
     linear, static = eqx.partition(eqx.nn.Linear(3, 2, key=jax.random.key(0)), eqx.is_array)
     leaves, structure = jax.tree.flatten(linear)
-    graph, state = nnx.split(nnx.Linear(3, 2, rngs=nnx.Rngs(0)))
-    pure = nnx.to_pure_dict(state)
+    of_layer, layer = jax.tree.flatten(nnx.Linear(3, 2, rngs=nnx.Rngs(0)))
 
     def of_equinox(leaves: Any, x: Any) -> Any:
         return eqx.combine(jax.tree.unflatten(structure, leaves), static)(x)
 
-    def of_nnx(pure: Any, x: Any) -> Any:
-        state = nnx.state(nnx.eval_shape(lambda: nnx.Linear(3, 2, rngs=nnx.Rngs(0))))
-        nnx.replace_by_pure_dict(state, pure)
-        return nnx.merge(graph, state)(x)
+    def of_nnx(leaves: Any, x: Any) -> Any:
+        return jax.tree.unflatten(layer, leaves)(x)
 
     def of_pair(pair: Pair, x: Any) -> Pair:
         return Pair(x @ pair.w + pair.b, pair.b)
@@ -115,7 +112,7 @@ def of_classes() -> dict[str, export.Exported]:
     pair = Pair(jnp.ones((3, 2)), jnp.ones(2))
     exported = {
         "equinox": export.export(jax.jit(of_equinox))(leaves, VECTOR),
-        "nnx": export.export(jax.jit(of_nnx))(pure, VECTOR),
+        "nnx": export.export(jax.jit(of_nnx))(of_layer, VECTOR),
         "pair": export.export(jax.jit(of_pair))(pair, VECTOR),
     }
     page = export.deserialize(made("unregistered-type", "data")["data"])
@@ -137,7 +134,7 @@ def test_a_class_is_rebuilt_from_its_leaves(w: Array, b: Array, x: Array, name: 
     elif name == "equinox":  # whose weights are transposed
         found = call([w.T, b], x)
     elif name == "nnx":
-        found = call({"kernel": w, "bias": b}, x)
+        found = call([b, w], x)
     else:
         found, again = call(Pair(w, b), x)
         assert_same(again, b)
