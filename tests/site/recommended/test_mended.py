@@ -242,3 +242,11 @@ def test_a_number_rounded_at_random_is_one_of_its_neighbors(patterns: list[int],
     nan = np.isnan(x)
     assert np.isnan(found[nan]).all()  # that of a GPU has only ones
     assert ((found == below) | (found == above))[~nan].all()
+
+
+def test_products_in_calls_and_scans_are_counted_each_time() -> None:
+    products = program("train/mixed-precision.md", "products")["products"]
+    layer, w = jax.jit(lambda w, x: jnp.tanh(x @ w)), jnp.ones((4, 4))
+    assert products(lambda w: layer(w, layer(w, layer(w, w))), w) == {"f32": 3}
+    assert products(jax.grad(lambda w: layer(w, layer(w, layer(w, w))).sum()), w) == {"f32": 9}
+    assert products(lambda w: jax.lax.scan(lambda c, _: (c @ w, None), w, None, 5)[0], w) == {"f32": 5}

@@ -57,12 +57,22 @@ def test_the_scale_halves_after_two_updates_without_improvement(losses: list[int
     state = found["optimizer"].init(jnp.ones(2))
     best, bad, expected = np.inf, 0, 1.0
     for loss in losses:
-        better = np.float32(loss) < (1 - 1e-4) * best
+        better = loss < best  # by a whole number, also below zero
         best, bad = (loss, 0) if better else (best, bad + 1)
         if bad == 2:
             expected, bad = expected / 2, 0
         scale, state = found["scale_after"](state, float(loss))
         assert scale == expected
+
+
+def test_by_default_a_negative_loss_is_never_on_a_plateau() -> None:
+    w = jnp.ones(1)
+    for options, scale in (({}, 1.0), ({"rtol": 0.0, "atol": 1e-4}, 0.25)):
+        plateau = optax.contrib.reduce_on_plateau(factor=0.5, patience=2, **options)
+        state = plateau.init(w)
+        for _ in range(6):
+            _, state = plateau.update(w, state, value=-3.0)
+        assert state.scale == scale
 
 
 def test_a_plateau_in_bfloat16_and_of_means() -> None:
@@ -377,6 +387,11 @@ def test_the_loop_ends_at_the_minimum(w: Array, middle: Array) -> None:
     found, converged = minimized()(w, middle)
     assert converged
     assert_same(found, middle.astype(float), rtol=1e-3, atol=1e-3)
+
+
+def test_a_loop_that_ends_with_nan_has_not_converged() -> None:
+    found, converged = minimized()(jnp.array([np.nan, 1]), jnp.zeros(2))
+    assert jnp.isnan(found).any() and not converged
 
 
 def test_a_clip_behind_stops_at_the_wrong_point_and_one_in_front_does_not() -> None:

@@ -212,6 +212,14 @@ def test_a_checkpoint_is_read_in_every_way() -> None:
     search(3, in_every_way, leaves=st.lists(arrays(shapes(empty=False), dtypes()), min_size=8, max_size=8))
 
 
+def test_names_that_differ_in_dots_only_are_confused_without_an_error(tmp_path: Path) -> None:
+    for name, alike in (("a.b", True), ("a/b", False), ("a_b", False)):
+        tree = {name: jnp.ones(2), "a": {"b": jnp.zeros(2)}}
+        ocp.save(tmp_path / name.replace("/", "-"), tree)
+        loaded = ocp.load(tmp_path / name.replace("/", "-"), tree)
+        assert bool((loaded[name] == loaded["a"]["b"]).all()) == alike
+
+
 @pytest.mark.slow
 def test_the_newest_and_the_best_are_kept() -> None:
     search(3, the_best, losses=st.lists(st.integers(-3, 3).map(float), min_size=3, max_size=4))

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from jax.experimental import checkify
 
@@ -156,12 +157,22 @@ def test_sums_and_means_by_group_are_those_of_the_rows(values: Array, groups: Ar
         assert_same(mean[group], rows.mean(axis=0) if len(rows) else rows.sum(axis=0))
 
 
-@attack(f"{PAGE}#repeat", x=arrays((3,)), counts=arrays((3,), "int32").map(lambda n: np.abs(n) % 5))
+@attack(f"{PAGE}#repeat", x=arrays((3,)), counts=arrays((3,), "int32").map(lambda n: n % 8 - 3))
 def test_repeats_have_the_promised_length(x: Array, counts: Array) -> None:
-    repeated = np.repeat(x, counts)
+    repeated = np.repeat(x, np.maximum(counts, 0))  # NumPy refuses negative counts
     expected = np.append(repeated, [x[-1]] * 6)[:6]  # cut, or filled with the last, as the page says
     assert_same(made("repeat", "expand")(x, counts), expected)
     assert_same(jnp.repeat(x, 2), np.repeat(x, 2))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int16, np.int32, np.bool_])
+def test_counts_of_any_integer_type_are_added_up_without_a_wrap(dtype: Any) -> None:
+    x, counts = np.arange(300), np.arange(300).astype(dtype)  # of bytes, their sum is far above 255
+    expand = program(f"{PAGE}#repeat", "expand")["expand"]
+    expected = np.append(np.repeat(x, counts.astype(int)), [x[-1]] * 6)[:6]
+    assert_same(expand(x, counts), expected)
+    with pytest.raises(TypeError):
+        expand(x, counts.astype(np.float32))
 
 
 @jax.jit
