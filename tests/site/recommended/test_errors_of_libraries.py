@@ -175,8 +175,8 @@ def test_a_solve_ends_with_the_last_of_the_times(times: list[int]) -> None:
 
 
 @attack(f"{LIBRARIES}#one-scalar", x=st.lists(st.integers(-9, 9), min_size=2, max_size=2))
-def test_the_sum_of_the_distances_is_least_at_the_point(x: list[int]) -> None:
-    [best] = fixed(f"{LIBRARIES}#one-scalar", distances=lambda y, args: (y - np.array(x, "float32")) ** 2)
+def test_the_sum_of_the_squares_is_least_at_the_point(x: list[int]) -> None:
+    [best] = fixed(f"{LIBRARIES}#one-scalar", squares=lambda y, args: (y - np.array(x, "float32")) ** 2)
     near(best, x)
 
 
