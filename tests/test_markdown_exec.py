@@ -231,6 +231,16 @@ def test_pages_in_plain_pytest_are_the_same_programs(kettle: Kettle) -> None:
     assert done.returncode == 0 and "9 blocks" in done.stdout + done.stderr, done.stdout + done.stderr
 
 
+def test_a_table_need_not_repeat_the_folder_of_the_pages(kettle: Kettle) -> None:
+    kettle.write("mkdocs.yml", CONFIG + "docs_dir: docs/source\n")
+    kettle.write("docs/source/index.md", '# Tea\n\n```python exec="on"\nprint(6 * 7)\n```\n')
+    kettle.write("pyproject.toml", "[tool.livepages]\ntimeout = 50\n")
+    done = kettle.build("--strict")
+    assert done.returncode == 0 and "42" in kettle.text(), done.stderr
+    run = kettle.commands.run("livepages", "run", folder=kettle.root)
+    assert run.returncode == 0 and "docs/index.md" not in run.stdout, run.stdout
+
+
 def test_a_site_none_of_whose_fences_runs_is_told(kettle: Kettle) -> None:
     told = '0 of 2 Python fences run; write exec="on" on those that should, or fences = "all" under [tool.livepages]'
     kettle.write("docs/index.md", "# Tea\n\n```python\nx = 1\n```\n\n- In a list:\n\n    ```py\n    y\n    ```\n")

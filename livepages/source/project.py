@@ -3,7 +3,7 @@
 Settings are in ``pyproject.toml``::
 
     [tool.livepages]
-    docs = "docs"             # the pages
+    docs = "docs"             # the pages; unless named, the folder that the site's configuration names
     mkdocs = "mkdocs.yml"     # the site's configuration; need not be there
     snippets = "snippets"     # modules that pages include and import
     inventories = "inventories"  # where the reference of libraries is; need not be there
@@ -234,6 +234,9 @@ def _is_right(name: str, value: Any, kind: Any) -> bool:
 def _project(root: Path, table: object, file: Path) -> Project:
     if not isinstance(table, dict):
         raise ProjectError(f"{file}: tool.livepages = {table!r} is not a table; write [tool.livepages]")
+    mkdocs = root / str(table.get("mkdocs", _PATHS["mkdocs"]))
+    if "docs" not in table and mkdocs.is_file() and (docs := _configuration(mkdocs).get("docs_dir")):
+        table = {**table, "docs": os.path.normpath(mkdocs.parent / str(docs))}
     try:
         runtime = find_runtime(str(table["runtime"])) if "runtime" in table else _imported_runtime(root, table)
     except ValueError as error:
