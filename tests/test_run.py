@@ -596,6 +596,19 @@ print("https://docs.jax.dev/en/latest/x.html /usr/lib/libx.so /dev/null and/or/n
         assert line in said.splitlines()
 
 
+def test_messages_do_not_say_where_the_page_runs_and_packages_lie(site: Site) -> None:
+    code = """import os, json, numpy
+places = [os.path.abspath("saved"), json.__file__, numpy.__file__, "/data/train.npy"]
+raise ValueError(f"looked for {', '.join(places)}")"""
+    page, run = site.run(f'raises="ValueError" match="looked for saved"\n{code}')
+    raised = run.outcomes[0].raised
+    assert not run.failures and raised is not None
+    assert raised.message == (
+        "looked for saved, /python/json/__init__.py, /site-packages/numpy/__init__.py, /data/train.npy"
+    )
+    assert raised.traceback.endswith(f"ValueError: {raised.message}")
+
+
 def test_callbacks_are_waited_for(site: Site) -> None:
     code = "import jax, time\ndef slow(x):\n    time.sleep(0.2)\n    print('late', x)\njax.jit(lambda x: jax.debug.callback(slow, x))(1)"
     assert site.outcomes(code, "print('next')")[0].stdout == "late 1\n"

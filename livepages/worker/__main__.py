@@ -17,7 +17,7 @@ import threading
 import time
 import traceback
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -49,7 +49,7 @@ from livepages.worker.protocol import (
     stopped_after,
 )
 from livepages.worker.runtime import Runtime, find_runtime
-from livepages.worker.scrub import scrub_paths
+from livepages.worker.scrub import rename_known, scrub_paths
 from livepages.worker.templates import set_up
 from livepages.worker.text import mask_addresses, message_of
 from livepages.worker.timer import LoadAdjustedTimer
@@ -75,10 +75,16 @@ class Namespace:
 class Program:
     """A page's namespaces, each of which is ``__main__`` while in use, and the script of the blocks run so far."""
 
-    def __init__(self, folder: Path, name: str, blocks: Iterable[BlockSpec], runtime: Runtime) -> None:
-        file = folder / "script" / name
-        self._name, self._runtime = name, runtime
-        blocks = [*blocks]
+    def __init__(self, job: Job, runtime: Runtime, renamed: Callable[[str], str]) -> None:
+        """Begin.
+
+        Args:
+            job: the page.
+            runtime: has been imported.
+            renamed: what becomes of the message of an exception.
+        """
+        name, blocks, file = job.name, job.blocks, Path(job.folder, "script", job.name)
+        self._name, self._root, self._runtime, self._renamed = name, job.root, runtime, renamed
         script = "\n".join(block.code for block in blocks if not block.is_value)
         # Lines as Python counts them: other characters end lines for `str.splitlines` too.
         linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
@@ -150,11 +156,11 @@ class Program:
             return error
         return None
 
-    def describe(self, error: BaseException, root: str) -> Raised:
+    def describe(self, error: BaseException) -> Raised:
         """An exception as its page shows it: the page's and the project's own frames, then the message."""
         own = traceback.TracebackException.from_exception(error)
         seen: set[int] = set()
-        text = "".join(self._format(own, root, seen)).rstrip("\n")
+        text = "".join(self._format(own, seen)).rstrip("\n")
         lines = [frame.lineno for frame in own.stack if frame.filename == self._name]
         if isinstance(error, SyntaxError) and error.filename == self._name:
             lines.append(error.lineno)
@@ -162,40 +168,40 @@ class Program:
         return Raised(
             type=self._runtime.public_name(kind.__module__, kind.__qualname__),
             bases=tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")),
-            message=mask_addresses(message_of(error)),
-            traceback=mask_addresses(text),
+            message=self._renamed(mask_addresses(message_of(error))),
+            traceback=self._renamed(mask_addresses(text)),
             line=lines[-1] if lines else None,
             name=getattr(error, "name", None) or "" if isinstance(error, NameError) else "",
         )
 
-    def _format(self, error: traceback.TracebackException, root: str, seen: set[int]) -> list[str]:
+    def _format(self, error: traceback.TracebackException, seen: set[int]) -> list[str]:
         """The lines of a traceback without carets, which differ from one Python to the next."""
         seen.add(id(error))
         lines: list[str] = []
         earlier, joint = error.__cause__, "\nThe above exception was the direct cause of the following exception:\n\n"
         if earlier is None and not error.__suppress_context__:
             earlier, joint = error.__context__, "\nDuring handling of the above exception, another one occurred:\n\n"
-        if earlier is not None and id(earlier) not in seen and any(self._shown(f, root) for f in earlier.stack):
-            before = self._format(earlier, root, seen)
+        if earlier is not None and id(earlier) not in seen and any(self._shown(f) for f in earlier.stack):
+            before = self._format(earlier, seen)
             if before[-1] != "".join(error.format_exception_only()):
                 lines += [*before, joint]
-        frames = [frame for frame in error.stack if self._shown(frame, root)]
+        frames = [frame for frame in error.stack if self._shown(frame)]
         if frames:
             lines.append("Traceback (most recent call last):\n")
         for frame in frames:
-            file = frame.filename.removeprefix(root + os.sep)
+            file = frame.filename.removeprefix(self._root + os.sep)
             lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
             lines.append(f"    {frame.line}\n" if frame.line else "")
         error.__notes__ = self._runtime.user_notes(error.__notes__ or []) or None
         lines.append("".join(error.format_exception_only()))
         for number, member in enumerate(error.exceptions or (), 1):
             lines.append(f"  +---------------- {number} ----------------\n")
-            told = "".join(self._format(member, root, seen)).rstrip("\n")
+            told = "".join(self._format(member, seen)).rstrip("\n")
             lines += [f"  | {line}\n" for line in told.split("\n")]
         return lines
 
-    def _shown(self, frame: traceback.FrameSummary, root: str) -> bool:
-        return frame.filename == self._name or is_local(frame.filename, root)
+    def _shown(self, frame: traceback.FrameSummary) -> bool:
+        return frame.filename == self._name or is_local(frame.filename, self._root)
 
 
 @contextlib.contextmanager
@@ -251,7 +257,8 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
             os.close(messages)
 
     _prefer_oom_kill()
-    capture = Capture(folder / OUTPUTS, scrub_paths(job.root, job.folder))
+    renamed = rename_known(job.root, job.folder)
+    capture = Capture(folder / OUTPUTS, scrub_paths(renamed))
     capture.begin(job.only[0])
     guard = Guard(folder)
     work = os.path.realpath(job.work or folder / "work")
@@ -264,7 +271,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
         tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
-    program = Program(folder, job.name, job.blocks, runtime)
+    program = Program(job, runtime, renamed)
     dependencies.go_on(lambda files, probes, seen: tell(DependenciesReported(files, probes, seen)))
     displays = sys.displayhook = DisplayHook()
     known = set(threading.enumerate())
@@ -300,10 +307,10 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         if os.getpid() != process:  # a child that the block forked came back from it
             os._exit(0)
         counts = {what: after - before[what] for what, after in runtime.counts().items()}
-        raised = program.describe(error, job.root) if error else None
+        raised = program.describe(error) if error else None
         outcome = Outcome(raised=raised, seconds=seconds, counts=counts)
         if block.expected.figures is not None:
-            outcome = _draw(program, displays, outcome, job.root)
+            outcome = _draw(program, displays, outcome)
         output, process_error = capture.take()
         process_error = process_error or guard.check()
         started |= {thread: number for thread in threading.enumerate() if thread not in known | started.keys()}
@@ -410,12 +417,12 @@ def _restore_cwd(work: str) -> bool:
     return False
 
 
-def _draw(program: Program, displays: DisplayHook, outcome: Outcome, root: str) -> Outcome:
+def _draw(program: Program, displays: DisplayHook, outcome: Outcome) -> Outcome:
     """The outcome of a block with what its last expression shows and its open figures, or with what they raised."""
     try:
         return replace(outcome, displays=displays.take(), figures=tuple(figures.take_open()))
     except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
-        return replace(outcome, raised=program.describe(error, root))
+        return replace(outcome, raised=program.describe(error))
 
 
 def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:

@@ -1,4 +1,4 @@
-"""The removal of this machine's folders from the names of files in warnings."""
+"""The removal of this machine's folders from the names of files in messages and warnings."""
 
 import os
 import re
@@ -11,11 +11,11 @@ _ANYWHERE = re.compile(r"(?<![\w/:.…])/([\w.+@~-]+)(?:/[\w.+@~-]+)*/([\w.+@~-]
 _EVERYWHERE = ("dev", "proc", "sys")  # what they hold, they hold on every machine
 
 
-def scrub_paths(root: str, run: str) -> Callable[[str], str]:
-    """Return a function that replaces the names of files in a text by names that are the same on any machine.
+def rename_known(root: str, run: str) -> Callable[[str], str]:
+    """Return a function that replaces in a text the folders whose place differs from machine to machine and run to run.
 
     Files of packages are shown below ``/site-packages``, those of Python in ``/python``, those of the project below
-    its root, and those of the page below its folder; of others the last part of their name is left.
+    its root, and those of the page below its folder. Other names stay, as those that the page itself has written.
 
     Args:
         root: of the project.
@@ -30,6 +30,16 @@ def scrub_paths(root: str, run: str) -> Callable[[str], str]:
     known |= {os.path.realpath(path) + os.sep: to for path, to in known.items()}
     known.pop(os.sep, None)
     named = re.compile("|".join(f"(?<![\\w.]){re.escape(path)}" for path in sorted(known, key=len, reverse=True)))
+    return lambda text: named.sub(lambda found: known[found[0]], text) if "/" in text else text
+
+
+def scrub_paths(renamed: Callable[[str], str]) -> Callable[[str], str]:
+    """Return a function that replaces the names of files in a text by names that are the same on any machine.
+
+    Args:
+        renamed: replaces the folders that are known, as `rename_known` makes it; of other files the last part of
+            their name is left.
+    """
     try:
         here = {*os.listdir(os.sep)} - {*_EVERYWHERE}
     except OSError:
@@ -38,7 +48,4 @@ def scrub_paths(root: str, run: str) -> Callable[[str], str]:
     def last(found: re.Match[str]) -> str:
         return f"/…/{found[2]}" if found[1] in here else found[0]
 
-    def without(text: str) -> str:
-        return _ANYWHERE.sub(last, named.sub(lambda found: known[found[0]], text)) if "/" in text else text
-
-    return without
+    return lambda text: _ANYWHERE.sub(last, renamed(text)) if "/" in text else text
