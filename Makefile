@@ -15,6 +15,7 @@ MATERIALX := $(VENV)/materialx
 BOOK := $(VENV)/book
 PANDOC := $(BOOK)/pypandoc/files/pandoc
 UV := .venv-lock/bin/uv
+SIMULATION := .venv-simulation
 
 export NO_MKDOCS_2_WARNING = 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -25,7 +26,7 @@ PORT ?= 8000
 JAX_newest := jax
 JAX_pre := --pre jax
 
-.PHONY: help serve site book practice setup test test-all test-core coverage elsewhere record upgrade bench audit lock clean
+.PHONY: help serve site book practice setup test test-all test-core coverage elsewhere simulation record upgrade bench audit lock clean
 
 help:
 	@echo "make setup   make the virtual environment; the other commands do so by themselves"
@@ -39,6 +40,7 @@ help:
 	@echo "make test-core  of the first, what rests on the versions of Python and JAX: types, pages, engine"
 	@echo "make coverage  run the tests of the engine, and list its lines that none of them runs"
 	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
+	@echo "make simulation run the pages that need MJX and Brax, in an environment of its own (Python >= 3.12)"
 	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
 	@echo "make upgrade run every page on another JAX (JAX=0.12.1, newest or pre), and say what would change"
 	@echo "make bench   measure the speed of building and serving"
@@ -80,6 +82,10 @@ coverage: $(READY)
 elsewhere: $(READY)
 	$(BIN)/python -m tests.elsewhere
 
+# What needs these packages is not run elsewhere, as they are large.
+simulation: $(SIMULATION)/ready
+	$(SIMULATION)/bin/pytest -rfEs docs/answers/mjx-and-brax.md
+
 record: $(READY)
 	$(BIN)/livepages record --host $(HOST)
 
@@ -109,6 +115,13 @@ $(READY): $(LOCK) pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps -e .
 	@touch $@
 
+$(SIMULATION)/ready: requirements/simulation.txt pyproject.toml
+	$(if $(filter-out 3.11,$(VERSION)),,$(error MJX and Brax are locked for Python >= 3.12; name one with make PYTHON=...))
+	@$(PYTHON) -m venv --clear $(SIMULATION)
+	@$(SIMULATION)/bin/python -m pip install --quiet --require-hashes -r requirements/simulation.txt
+	@$(SIMULATION)/bin/python -m pip install --quiet --no-deps -e .
+	@touch $@
+
 # A theme whose files have the names of Material's, which it stands in for where PYTHONPATH names this folder; and pandoc.
 $(MATERIALX) $(BOOK): $(VENV)/%: requirements/%.txt $(READY)
 	@rm -rf $@
@@ -122,6 +135,8 @@ lock: $(UV)
 		$(UV) $(LOCKING) pyproject.toml --extra site --extra pages --group dev --python-version $$version \
 			--output-file requirements/python-$$version.txt || exit; \
 	done
+	$(UV) $(LOCKING) pyproject.toml --extra test --extra simulation --constraint requirements/python-3.12.txt \
+		--python-version 3.12 --output-file requirements/simulation.txt
 	$(UV) $(LOCKING) --group materialx --no-deps --python-version 3.11 --output-file requirements/materialx.txt
 	$(UV) $(LOCKING) --group book --no-deps --python-version 3.11 --output-file requirements/book.txt
 
