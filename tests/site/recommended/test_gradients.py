@@ -50,6 +50,11 @@ def slope_of_masked_softmax(x: Any, valid: Any) -> Any:
     return jax.grad(lambda x: (masked_softmax(x, valid) * jnp.arange(3, dtype=x.dtype)).sum())(jnp.asarray(x))
 
 
+def sinc(x: Any) -> Any:
+    """Return sin(x) / x, as debug/nans.md says."""
+    return jnp.sinc(x / jnp.pi)
+
+
 def of_raveled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the Hessian of a function of the answer's parameters, in one vector."""
     unflatten = ravel_pytree({"w": jnp.ones(2), "b": jnp.ones(())})[1]
@@ -149,9 +154,11 @@ def test_a_safe_norm_is_the_norm_and_its_slope_is_a_direction(v: Array, call: Tr
 @pytest.mark.parametrize(
     "v", [np.array([100, 100], np.int8), np.array([200, 100], np.uint8), [65536, 0], [1, 1j], [0, 1j]]
 )
-@pytest.mark.parametrize("name", [f"{WRONG}#norm-zero", "basics/derivatives.md"])
-def test_a_safe_norm_of_integers_or_complex_numbers_is_that_of_numpy(name: str, v: Any) -> None:
-    found = program(name, "safe_norm")["safe_norm"](jnp.asarray(v))
+@pytest.mark.parametrize(
+    "name", [(f"{WRONG}#norm-zero", "safe_norm"), ("basics/derivatives.md", "safe_norm"), ("debug/nans.md", "length")]
+)
+def test_a_safe_norm_of_integers_or_complex_numbers_is_that_of_numpy(name: tuple[str, str], v: Any) -> None:
+    found = program(*name)[name[1]](jnp.asarray(v))
     assert_same(found, np.linalg.norm(np.asarray(v).astype(complex)))
 
 
@@ -167,6 +174,24 @@ def test_the_lengths_of_other_pages_keep_nan_too(v: Array) -> None:
     assert_same(compiled("debug/nans.md", "length")(v), sizes)
     safe_norm = compiled("basics/derivatives.md", "safe_norm")
     assert_same(np.array([safe_norm(row) for row in v]), sizes)
+
+
+@attack(losses=arrays((6,)) | st.just(np.ones(6, np.float32)))
+def test_the_first_bad_step_is_the_first_and_an_error_where_none_is(losses: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(losses))
+    if bad.size:
+        assert program("debug/nans.md", "first", losses=jnp.asarray(losses))["first"] == bad[0]
+    else:
+        with pytest.raises(IndexError):
+            program("debug/nans.md", "first", losses=jnp.asarray(losses))
+
+
+@attack(x=st.floats(1e-6, 0.02))
+def test_sinc_has_a_slope_next_to_zero_in_the_versions_that_a_page_names(x: float) -> None:
+    text = (PROJECT.docs / "debug/nans.md").read_text(encoding="utf-8")
+    assert "In jax 0.10.2, the slope of\n`jnp.sinc` is right at zero but wrong very close to it" in text
+    whole = jax.grad(lambda x: 1 - x**2 / 6)(x) if jax.__version_info__ < (0, 11) else jax.grad(sinc)(x)
+    assert_same(whole, np.cos(x) / x - np.sin(x) / x**2 if x > 1e-2 else -x / 3, rtol=1e-3, atol=0)
 
 
 @attack(
