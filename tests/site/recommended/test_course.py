@@ -78,6 +78,32 @@ def test_the_nearest_target_is_found_in_batches(points: Array, targets: Array, r
     assert_same(jax.jit(named(MEMORY, "nearest"))(points, targets), squares.min(1))
 
 
+@attack(
+    points=arrays((5, 3), "int32", odd=False),
+    targets=arrays((4, 3), "int32", odd=False),
+    kind=st.sampled_from([(np.uint8, 14), (np.int8, 14), (np.int16, 3000), (np.int32, 9000)]),
+)
+def test_the_nearest_of_integers_does_not_overflow(points: Array, targets: Array, kind: tuple[type, int]) -> None:
+    points, targets = ((abs(a) if kind[0] is np.uint8 else a) * kind[1] for a in (points, targets))
+    squares = ((points[:, None].astype(np.float64) - targets) ** 2).sum(-1)
+    points, targets = points.astype(kind[0]), targets.astype(kind[0])
+    found = np.asarray(jax.jit(named(MEMORY, "which"))(points, targets))
+    assert_same(squares[np.arange(5), found], squares.min(1))
+    assert_same(jax.jit(named(MEMORY, "nearest"))(points, targets), squares.min(1))
+
+
+def test_a_gradient_of_many_parts_keeps_its_length_in_half_precision() -> None:
+    weights = 0.1 * jax.random.normal(jax.random.key(0), (2, 4, 8))
+    x = 1 + 0.1 * jax.random.normal(jax.random.key(1), (1024, 4))
+    expected = np.asarray(jax.grad(named(MEMORY, "loss"))(weights, x))
+    for kind in ("bfloat16", "float16"):
+        in_parts = jax.jit(named(MEMORY, "in_parts"), static_argnums=2)
+        found = in_parts(weights.astype(kind), x.astype(kind), 1024)
+        assert found.dtype == kind
+        off = np.asarray(found, np.float32) - expected
+        assert np.linalg.norm(off) < 0.05 * np.linalg.norm(expected), kind
+
+
 @slow_attack(
     weights=arrays((4, 3, 2), odd=False),
     x=arrays((8, 3), odd=False),
