@@ -36,7 +36,7 @@ def step(model: MLP, optimizer: nnx.Optimizer, data: Data) -> jax.Array:
 # --8<-- [start:load]
 def load(params: Params) -> tuple[MLP, nnx.Optimizer]:
     model = MLP(nnx.Rngs(0))
-    for layer, p in zip([model.hidden, model.out], params):
+    for layer, p in zip([model.hidden, model.out], params, strict=True):
         layer.kernel[...], layer.bias[...] = p["w"], p["b"]
     return model, nnx.Optimizer(model, optax.adam(0.03), wrt=nnx.Param)
 # --8<-- [end:load]

@@ -26,6 +26,8 @@ def train_safely(folder: Path,
         done = saved.latest.step if saved.latest else 0
         if done:
             state = saved.load(abstract_state=state)  # the latest
+        if done > steps:
+            raise ValueError(f"{folder} already holds step {done}")
         losses = []
         for n in range(done, steps):
             state, value = step(state, data)

@@ -152,3 +152,15 @@ def test_a_finished_run_is_not_run_again(data: Data, params: Any, tmp_path: Path
     again, losses = training_orbax.train_safely(tmp_path, step, start, data, 50)
     assert losses.shape == (0,)
     equal(again, done)
+
+
+def test_a_folder_of_a_longer_run_is_refused(data: Data, params: Any, tmp_path: Path) -> None:
+    step, start, folder = training_optax.step, training_optax.start(params), tmp_path / "run"
+    training_orbax.train_safely(folder, step, start, data, 50)
+    with pytest.raises(ValueError, match="already holds step 50"):
+        training_orbax.train_safely(folder, step, start, data, 49)
+
+
+def test_nnx_takes_no_more_layers_than_it_has(params: Any) -> None:
+    with pytest.raises(ValueError, match="longer"):
+        training_nnx.load([*params, params[1]])
