@@ -123,7 +123,7 @@ def test_triton_takes_slices_of_refs_of_a_power_of_two(start: int, rows: int, se
 )
 def test_blocks_need_the_memory_of_their_arrays(blocks: list[tuple[int, int]], dtype: str) -> None:
     needs = sum(jnp.zeros(shape, dtype).nbytes for shape in blocks)
-    assert program(f"{PAGE}#shared-memory", "kib")["kib"](blocks, dtype) == needs // 1024
+    assert program(f"{PAGE}#shared-memory", "kib")["kib"](blocks, dtype) == -(-needs // 1024)
 
 
 @attack(f"{PAGE}#print", seed=seeds, blocks=st.sampled_from([1, 3]))
@@ -145,3 +145,65 @@ def test_names_that_are_gone_are_gone() -> None:
     for name in "load", "store", "atomic_add":
         assert not hasattr(pl, name)
     assert hasattr(pl, "dot") == (jax.__version_info__ < (0, 11, 2))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "value"), [("bfloat16", 4096, 1), ("float16", 40000, 1), ("int8", 200, 1), ("uint8", 20, 1)]
+)
+def test_small_types_are_not_added_up_over_blocks(dtype: str, rows: int, value: int) -> None:
+    total = program(f"{PAGE}#partial-block", "total")["total"]
+    with pytest.raises(AssertionError, match="convert it first"):
+        total(jnp.full((rows, 1), value, dtype))
+    assert_same(total(jnp.full((rows, 1), value, dtype).astype("float32")), np.array([[float(rows * value)]]))
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("int32", 2**24 + 1), ("int8", 100), ("bool", 1)])
+def test_scratch_memory_of_floats_takes_no_integers(dtype: str, value: int) -> None:
+    with pytest.raises(AssertionError):
+        program(f"{PAGE}#accumulate", "total")["total"](jnp.full((8, 1), value, dtype))
+
+
+def test_scratch_memory_takes_whole_blocks_only_and_no_double() -> None:
+    total = program(f"{PAGE}#accumulate", "total")["total"]
+    with pytest.raises(AssertionError):
+        total(jnp.ones((20, 3)))
+    with jax.enable_x64(True), pytest.raises(AssertionError):
+        total(jnp.full((8, 1), 0.1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32"])
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_kernel_of_each_row_reaches_the_last_of_an_odd_number(size: int, dtype: str) -> None:
+    x = jnp.arange(1, size + 1).astype(dtype)
+    assert_same(program(f"{PAGE}#print", "double")["double"](x), 2.0 * np.asarray(x))
+    assert_same(program(f"{PAGE}#index-map", "take")["take"](x, lambda i: (i,), (2,)), 1.0 * np.asarray(x))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint32"])
+def test_rows_left_out_of_unsigned_integers_look_like_zeros(dtype: str) -> None:
+    shown = program(f"{PAGE}#rows-left-out", "double", "double_any")
+    x = jnp.ones(20, dtype)
+    assert_same(shown["double_any"](x, 8), np.full(20, 2.0))
+    assert not shown["double"](x, 8)[16:].any()  # as the answer warns
+    x = jnp.ones((20, 1), jnp.uint32)
+    total = program(f"{PAGE}#partial-block", "total")["total"]
+    assert_same(total(x, masked=False), np.array([[20.0]]))  # as the answer warns: the test passes without the mask
+
+
+@pytest.mark.parametrize("a", [np.full((1, 1), 4097), np.full((1, 1), 1j, np.complex64), np.ones((1, 1), np.int8)])
+def test_a_product_in_float32_takes_floats_only(a: Any) -> None:
+    product = program(f"{PAGE}#gone", "product")["product"]
+    for left, right in ((a, jnp.full((1, 4), a[0, 0])), (jnp.ones((1, 1)), np.repeat(a, 4, 1))):
+        if jnp.result_type(left, right) == jnp.float32:
+            assert_same(product(jnp.asarray(left), jnp.asarray(right)), left @ np.asarray(right))
+            continue
+        with pytest.raises(AssertionError):
+            product(jnp.asarray(left), jnp.asarray(right))
+    with pytest.raises(AssertionError):
+        product(jnp.ones((2, 3)), jnp.ones((3, 10)))
+
+
+def test_blocks_that_just_exceed_the_memory_are_not_rounded_down_to_it() -> None:
+    kib = program(f"{PAGE}#shared-memory", "kib")["kib"]
+    assert kib([(163 * 1024 + 900,)], "int8") > 163
+    assert kib([(16, 4)], "float32") > 0
