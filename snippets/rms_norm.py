@@ -14,8 +14,8 @@ Path("rms_norm.h").write_text("""
 inline void rms_norm(const float* x, const float* w, float* y, float* factor,
                      int64_t rows, int64_t n, float eps) {
   for (int64_t i = 0; i < rows; ++i) {
-    float sum = 0;
-    for (int64_t j = 0; j < n; ++j) sum += x[i * n + j] * x[i * n + j];
+    double sum = 0;  // a float loses small terms, and overflows
+    for (int64_t j = 0; j < n; ++j) sum += double(x[i * n + j]) * x[i * n + j];
     factor[i] = 1 / std::sqrt(sum / n + eps);
     for (int64_t j = 0; j < n; ++j)
       y[i * n + j] = x[i * n + j] * factor[i] * w[j];
