@@ -353,3 +353,21 @@ def profiled() -> tuple[Any, Any, Any]:
     """Return the answer's step, the same for an example of a batch, and the gradient of the sum, compiled."""
     step = program(f"{SPEED}#profile", "step")["step"]
     return step, jax.jit(lambda x: jax.vmap(step)(x[None])[0]), jax.jit(jax.grad(lambda x: step(x).sum()))
+
+
+@pytest.mark.parametrize("repeats", [1, 5, 20, 50, 101])
+def test_a_spread_describes_any_number_of_repeats(repeats: int) -> None:
+    seconds = np.sort(np.random.default_rng(repeats).random(repeats))
+    spread = program("speed/timing.md", "spread", first=9.0, seconds=seconds)["spread"]
+    assert_same(spread["median"], np.median(seconds))
+    assert_same(spread["mean of all"], (9 + seconds.sum()) / (1 + repeats))
+    assert (spread["first call"], spread["fastest"], spread["slowest"]) == (9, seconds[0], seconds[-1])
+
+
+@pytest.mark.parametrize(("each", "batches"), [(True, 1), (True, 3), (False, 1), (False, 7), (False, 4)])
+def test_a_loop_that_is_timed_ends_with_a_wait(each: bool, batches: int) -> None:
+    given = {"clock": lambda: 0.0, "zeros": jnp.zeros(2), "ones": np.ones(2), "iterations": 1}
+    train = program("speed/timing.md", "train", **given, time=SimpleNamespace(sleep=lambda _: None))["train"]
+    names = [name for name, _ in train(lambda state, batch, _: state + batch, each, batches)]
+    assert names[-2:] == ["wait", "end"]
+    assert names.count("wait") == (batches if each else 1)
