@@ -4,7 +4,9 @@ from functools import cache
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import examples, program, search
@@ -94,3 +96,43 @@ def test_each_copy_goes_on_or_starts_again(count: int) -> None:
     seen = st.lists(st.tuples(number, number, number, number), min_size=COPIES, max_size=COPIES)
     times = st.lists(st.sampled_from([0, 50, 195, 199]), min_size=COPIES, max_size=COPIES)
     search(count, holds, seen=seen, times=times, seed=st.integers(0, 2**31 - 1))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "int32"])
+@pytest.mark.parametrize(("discount", "decay"), [(0.99, 0.95), (1.0, 1.0)])
+def test_advantages_of_a_small_type_add_up_over_a_long_game(dtype: str, discount: float, decay: float) -> None:
+    value, no = np.zeros((1000, 1)), np.zeros((1000, 1), bool)
+    small = jnp.asarray(value, dtype)
+    got = names()["advantages"](1.0, small, small, no, no, discount, decay)
+    np.testing.assert_allclose(got, np.cumsum((discount * decay) ** np.arange(1000))[::-1, None], rtol=1e-4)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_state_that_is_not_a_number_does_not_stand(place: int) -> None:
+    state, fallen = names()["step"](names()["State"](np.zeros(4, np.float32), 0), 1)
+    assert not fallen
+    lost = state.seen.at[place].set(jnp.nan)
+    states, fallen = names()["step"](names()["State"](lost, 0), 1)
+    assert fallen == np.isnan(states.seen)[[0, 2]].any()
+
+
+@pytest.mark.parametrize("better", [0.0, 0.1, 7.3, -1000.1])
+def test_equal_advantages_teach_the_actor_nothing(better: float) -> None:
+    found = program(PAGE, "loss", "actor", "critic")
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = {
+        part: [jax.random.normal(keys[0], (4, 5)), jax.random.normal(keys[1], (5, wide))]
+        for part, wide in (("actor", 2), ("critic", 1))
+    }
+    seen = jax.random.normal(keys[2], (2048, 4))
+    scores = found["actor"](params, seen)
+    batch = {
+        "seen": seen,
+        "scores": scores,
+        "action": jax.random.categorical(keys[3], scores),
+        "target": found["critic"](params, seen),
+    }
+    got, expected = (
+        found["loss"](params, {**batch, "better": jnp.full(2048, each)}) for each in (jnp.float32(better), 0.0)
+    )
+    np.testing.assert_allclose(got, expected, atol=1e-6)
