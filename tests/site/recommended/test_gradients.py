@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
@@ -671,3 +672,72 @@ def test_a_gradient_is_stopped_if_it_is_nan_and_only_then(w: Array, scale: float
                 (jax.grad(loss) if eager else compiled)(w)
         else:
             np.testing.assert_allclose((jax.grad(loss) if eager else compiled)(w), slope, rtol=1e-5)
+
+
+@pytest.mark.parametrize("label", [[1, -1], [1, 0], [True, False], [1.0, -1.0]])
+def test_a_stable_loss_takes_labels_of_minus_one(label: list[Any]) -> None:
+    x = np.array([1.0, 2.0], np.float32)
+    stable = program(f"{WRONG}#nan-after-steps", "stable", x=jnp.asarray(x), label=jnp.array(label))["stable"]
+    assert_same(stable(1.0), np.logaddexp(0, [-1.0, 2.0]).mean())
+
+
+@pytest.mark.parametrize(
+    ("u", "v"),
+    [
+        (np.array([1, 200], np.uint8), np.array([200, 1], np.uint8)),
+        (np.array([1e20, 0], np.float32), np.array([1e20, 5e19], np.float32)),
+        (np.array([1e-25, 0], np.float32), np.array([0, 1e-25], np.float32)),
+        (np.array([300, 0], np.float16), np.array([300, 200], np.float16)),
+    ],
+)
+def test_an_angle_needs_floats_of_moderate_size(u: Array, v: Array) -> None:
+    """The rule of the answer on edges: the products overflow, unless they are floats divided by the largest."""
+
+    def angle(u: Any, v: Any) -> Any:
+        return jnp.arctan2(u[0] * v[1] - u[1] * v[0], u @ v)
+
+    a, b = u.astype(float), v.astype(float)
+    expected = np.arctan2(a[0] * b[1] - a[1] * b[0], a @ b)
+    assert abs(angle(jnp.asarray(u), jnp.asarray(v)) - expected) > 0.1
+    given = (jnp.asarray(w, w.dtype if w.dtype.kind == "f" else "float32") for w in (u, v))
+    assert_same(angle(*(w / abs(w).max() for w in given)), np.float64(expected), 1e-2, 1e-2)
+
+
+@pytest.mark.parametrize("v", [np.array([3e19, 4e19], np.float32), np.array([300, 400], np.float16)])
+def test_a_norm_whose_squares_do_not_fit_is_infinite(v: Array) -> None:
+    for norm in (jnp.linalg.norm, program(f"{WRONG}#norm-zero", "safe_norm")["safe_norm"]):
+        assert np.isinf(norm(jnp.asarray(v)))
+        assert not jax.grad(norm)(jnp.asarray(v)).any()
+    if v.dtype == np.float16:
+        assert_same(jax.grad(norm)(jnp.asarray(v, "float32")), np.array([0.6, 0.8]))
+
+
+@pytest.mark.parametrize(("huge", "clip"), [(250, None), (300, None), (300, "value"), (300, "norm")])
+def test_adam_in_float16_is_clipped_by_value(huge: float, clip: str | None) -> None:
+    """A clip by the norm squares a huge gradient, too, as the answer warns."""
+    clips = {None: optax.identity(), "value": optax.clip(1.0), "norm": optax.clip_by_global_norm(1.0)}
+    optimizer = optax.apply_if_finite(optax.chain(clips[clip], optax.adam(0.1)), max_consecutive_errors=5)
+    params = jnp.ones(2, jnp.float16)
+    state = optimizer.init(params)
+    for g in (huge, 1.0, 1.0, 1.0):
+        updates, state = optimizer.update(jnp.array([g, 1.0], jnp.float16), state, params)
+        params = jnp.asarray(optax.apply_updates(params, updates))
+    if clip == "norm":
+        assert not np.isfinite(params).any()
+    else:
+        assert params[1] < 1
+        assert (params[0] == 1) == (huge == 300 and clip is None)
+
+
+def test_small_numbers_on_a_diagonal_must_be_larger_than_rounding() -> None:
+    gradient = compiled(f"{WRONG}#eigh-nan", "by_vectors", jax.grad)
+    off: dict[float, list[float]] = {1e-7: [], 1e-4: []}
+    for seed in range(8):
+        q = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+        m = q @ np.diag([1.0, 1, 2]) @ q.T
+        exact = -np.linalg.inv(m) @ np.ones((3, 3)) @ np.linalg.inv(m)
+        for size, found in off.items():
+            slope = np.asarray(gradient(np.float32(m + size * np.diag([1, 2, 3]))))
+            found.append(abs((slope + slope.T) / 2 - exact).max())
+    assert not max(off[1e-7]) < 0.1
+    assert max(off[1e-4]) < 0.02
