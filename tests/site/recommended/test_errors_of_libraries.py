@@ -71,12 +71,39 @@ def test_half_is_dropped_and_the_rest_doubled_or_nothing_is(x: Array) -> None:
         refused(f"{LIBRARIES}#{entry}", {"jnp.ones(6)": "x"}, x=x)
 
 
+@attack(f"{LIBRARIES}#not-passed", x=small((6,)))
+def test_a_model_drops_in_training_alone(x: Array) -> None:
+    evaluated, trained = fixed(f"{LIBRARIES}#not-passed", {"jnp.ones(6)": "x"}, x=x)
+    np.testing.assert_array_equal(evaluated, x)
+    assert ((trained == 0) | (trained == 2 * x)).all()
+    refused(f"{LIBRARIES}#not-passed", {"jnp.ones(6)": "x"}, x=x)
+
+
 @attack(f"{LIBRARIES}#assign-submodule", x=small((3,)))
 def test_a_compact_method_makes_two_layers(x: Array) -> None:
     twice = program(f"{LIBRARIES}#assign-submodule", "Twice", nn=nn)["Twice"]()
     y, variables = twice.init_with_output(jax.random.key(0), x)
     first, second = (variables["params"][f"Dense_{i}"] for i in (1, 0))  # the inner call makes its layer last
     near(y, (x @ first["kernel"] + first["bias"]) @ second["kernel"] + second["bias"])
+
+
+@attack(f"{LIBRARIES}#name-in-use", x=small((3,)))
+def test_a_layer_that_is_called_twice_has_one_kernel(x: Array) -> None:
+    stacked = program(f"{LIBRARIES}#name-in-use", "Stacked", nn=nn)["Stacked"]()
+    y, variables = stacked.init_with_output(jax.random.key(0), x)
+    layer, last = (variables["params"][name] for name in ("layer", "last"))
+    near(y, x.astype(float) @ layer["kernel"] @ layer["kernel"] @ last["kernel"], atol=0.006 * (1 + np.abs(x).max()))
+
+
+@attack(f"{LIBRARIES}#outside-apply", x=small((3,)))
+def test_an_encoder_runs_in_apply_or_when_it_is_bound(x: Array) -> None:
+    changes = {"jnp.ones(3), method": "x, method", ".encoder(jnp.ones(3))": ".encoder(x)", "encoded.shape": "encoded"}
+    encoded, equal = fixed(f"{LIBRARIES}#outside-apply", changes, x=x)
+    assert equal
+    kernel = nn.Dense(2).init(jax.random.key(0), x)["params"]["kernel"]
+    assert encoded.shape == (2,) == (x @ kernel).shape
+    np.testing.assert_array_equal(fixed(f"{LIBRARIES}#outside-apply", changes, x=0 * x)[0], [0, 0])
+    refused(f"{LIBRARIES}#outside-apply", {"coder.encoder(jnp.ones(3))": "coder.encoder(x)"}, x=x)
 
 
 @attack(f"{LIBRARIES}#frozen-module", x=small(st.sampled_from([(2,), (5,), (0,)])))
@@ -121,6 +148,14 @@ def test_only_what_has_an_optimizer_moves(body: Array, head: Array) -> None:
     refused(f"{LIBRARIES}#no-transformation", weights=weights)
 
 
+@attack(f"{LIBRARIES}#number-of-updates", slope=small((2,)))
+def test_the_first_step_of_adam_is_its_rate(slope: Array) -> None:
+    [kernel] = fixed(f"{LIBRARIES}#number-of-updates", slopes={"kernel": slope})
+    wide = slope.astype(float)
+    near(kernel, wide - 0.1 * wide / (np.abs(wide) + 1e-8))
+    refused(f"{LIBRARIES}#number-of-updates", slopes={"kernel": slope})
+
+
 @attack(f"{LIBRARIES}#integer-labels", logits=small((2, 3)), labels=st.lists(st.integers(0, 2), min_size=2, max_size=2))
 def test_both_losses_are_the_cross_entropy(logits: Array, labels: list[int]) -> None:
     wide = logits.astype(float)
@@ -161,6 +196,14 @@ def test_a_checkpoint_is_overwritten_and_read(x: float) -> None:
     refused(f"{LIBRARIES}#restore-structure", folder=folder)
 
 
+@attack(f"{LIBRARIES}#manager-args", x=st.sampled_from([0.0, -1.5, 3e9]))
+def test_a_manager_restores_what_it_was_given(x: float) -> None:
+    [loss] = fixed(
+        f"{LIBRARIES}#manager-args", {"jnp.array(3.0)": "jnp.array(x)"}, x=x, folder=Path(tempfile.mkdtemp())
+    )
+    assert loss == np.float32(x)
+
+
 @attack(f"{LIBRARIES}#unsupported-type", x=st.sampled_from([0.25, -3.0, 7, 1e-30]))
 def test_a_number_comes_back_as_it_was_saved(x: float) -> None:
     [rate] = fixed(f"{LIBRARIES}#unsupported-type", {"0.1": "x"}, x=x, folder=Path(tempfile.mkdtemp()))
@@ -178,6 +221,24 @@ def test_a_solve_ends_with_the_last_of_the_times(times: list[int]) -> None:
 def test_the_sum_of_the_squares_is_least_at_the_point(x: list[int]) -> None:
     [best] = fixed(f"{LIBRARIES}#one-scalar", squares=lambda y, args: (y - np.array(x, "float32")) ** 2)
     near(best, x)
+
+
+@attack(f"{LIBRARIES}#solver-class", start=st.sampled_from([0.0, -5.0, 0.25, 4.0, 1e-3]))
+def test_a_decay_is_solved_from_any_start(start: float) -> None:
+    [ys] = fixed(f"{LIBRARIES}#solver-class", {"0.1, 1.0": "0.1, start"}, start=start)
+    near(ys, [start * np.exp(-1)])
+    refused(f"{LIBRARIES}#solver-class", {"0.1, 1.0": "0.1, start"}, start=start)
+
+
+@attack(f"{LIBRARIES}#no-sign-change", square=st.sampled_from([4.5, 5.5, 6.25, 8.75]))
+def test_bisection_finds_the_root_between_its_ends(square: float) -> None:
+    def beyond(y: Any, _: Any) -> Any:
+        return y**2 - square
+
+    values, root = fixed(f"{LIBRARIES}#no-sign-change", beyond=beyond)
+    near(values, np.arange(4.0) ** 2 - square)
+    near(root, np.sqrt(square))
+    refused(f"{LIBRARIES}#no-sign-change", beyond=beyond)
 
 
 @attack(
