@@ -250,15 +250,21 @@ x[torch.tensor([2, 0])]
 x[jnp.array([2, 0])]
 
 # %% One position per row
+# note: For a position outside of the row, NumPy raises. JAX returns NaN, and among integers the smallest of their type.
 # numpy
 i = np.array([[2], [0]])
 np.take_along_axis(m, i, axis=1)
+# proof
+assert error(lambda: np.take_along_axis(m, i + 3, axis=1)) == "IndexError"
 # torch
 i = torch.tensor([[2], [0]])
 torch.gather(m, 1, i)
 # jax
 i = jnp.array([[2], [0]])
 jnp.take_along_axis(m, i, axis=1)
+# proof
+assert jnp.isnan(jnp.take_along_axis(m, i + 3, axis=1)).all()
+assert (jnp.take_along_axis(m.astype(int), i + 3, axis=1) == -(2**31)).all()
 
 # %% Read out of bounds
 # differs: If the array is not empty and the index fits int32, JAX reads the nearest element. With `.at[i].get(mode="fill", fill_value=…)` you choose the value.
@@ -287,7 +293,7 @@ torch.where(x > 1, x, 0)
 jnp.where(x > 1, x, 0)
 
 # %% Where a condition holds
-# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones. Under `jax.jit`, pass `size=`.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones. Under `jax.jit`, pass `size=`: results beyond it are cut off, and missing ones are filled with 0, so pass a `fill_value=` too.
 # numpy
 np.nonzero(x > 1)[0]
 # torch
@@ -299,6 +305,8 @@ f = jax.jit(lambda x: jnp.nonzero(x > 1)[0])
 assert error(lambda: f(x)) == "ConcretizationTypeError"
 f = jax.jit(lambda x: jnp.nonzero(x > 1, size=2)[0])
 assert f(x).tolist() == [0, 2]
+assert f(x + 1).tolist() == [0, 1] and f(x - 2).tolist() == [0, 0]
+assert jnp.nonzero(x > 2, size=2, fill_value=3)[0].tolist() == [0, 3]
 
 # ---- Update
 
@@ -754,12 +762,17 @@ bool(x)
 # ---- Reduce
 
 # %% Sum along an axis
+# note: NumPy adds integers in 64 bits, JAX in 32, so a sum that needs more wraps around.
 # numpy
 m.sum(axis=1)
+# proof
+assert np.full(4, 2**30, np.int32).sum() == 2**32
 # torch
 m.sum(dim=1)
 # jax
 m.sum(axis=1)
+# proof
+assert jnp.full(4, 2**30).sum() == 0
 
 # %% Keep the axis
 # numpy
@@ -841,12 +854,18 @@ torch.median(torch.tensor([1.0, 2, 3, 10]))
 jnp.median(jnp.array([1.0, 2, 3, 10]))
 
 # %% Running sum
+# note: Of 8-bit and 16-bit integers, NumPy's sum has 64 bits. JAX's keeps their type and wraps around, so pass `dtype=int`.
 # numpy
 x.cumsum()
+# proof
+assert np.array([100, 100], np.int8).cumsum().tolist() == [100, 200]
 # torch
 x.cumsum(0)
 # jax
 x.cumsum()
+# proof
+y = jnp.array([100, 100], jnp.int8)
+assert y.cumsum().tolist() == [100, -56] and y.cumsum(dtype=int).tolist() == [100, 200]
 
 # %% Sort
 # note: PyTorch returns the indices as well.
@@ -875,7 +894,7 @@ torch.topk(x, 2).values
 jax.lax.top_k(x, 2)[0]
 
 # %% Distinct values
-# note: Under `jax.jit`, pass `size=`.
+# note: Under `jax.jit`, pass `size=`: values beyond it are cut off, and missing ones are filled with the smallest.
 # numpy
 np.unique(np.array([2.0, 1, 2], np.float32))
 # torch
@@ -884,7 +903,9 @@ torch.unique(torch.tensor([2.0, 1, 2]))
 jnp.unique(jnp.array([2.0, 1, 2]))
 # proof
 assert error(lambda: jax.jit(jnp.unique)(x)) == "ConcretizationTypeError"
-assert jax.jit(lambda x: jnp.unique(x, size=2))(jnp.array([2.0, 1, 2])).tolist() == [1, 2]
+f = jax.jit(lambda x: jnp.unique(x, size=2))
+assert f(jnp.array([2.0, 1, 2])).tolist() == [1, 2] == f(x).tolist()
+assert f(jnp.array([5.0, 5])).tolist() == [5, 5]
 
 # %% Clip
 # numpy

@@ -17,7 +17,7 @@ import optax
 import pytest
 from hypothesis import strategies as st
 
-from tests.site.recommended.attack import ATTACKED, attack, examples, search
+from tests.site.recommended.attack import ATTACKED, PROJECT, attack, examples, program, search
 from tests.site.strategies import TRANSFORMATIONS, Transformation, arrays, assert_same, dtypes, transformations
 
 rosetta = import_module("rosetta")
@@ -296,3 +296,37 @@ def test_each_pooled_element_is_the_largest_of_its_window(image: np.ndarray[Any,
     found = of_row("Max pooling", given, call)(jnp.asarray(image))
     windows = whole.reshape(len(image), rows, 2, columns, 2, image.shape[3])
     assert_same(found, windows.max((2, 4)))
+
+
+@pytest.mark.parametrize(
+    ("title", "words"),
+    [
+        ("One position per row", "JAX returns NaN, and among integers the smallest of their type"),
+        ("Where a condition holds", "missing ones are filled with 0"),
+        ("Distinct values", "beyond it are cut off, and missing ones are filled with the smallest"),
+        ("Running sum", "keeps their type and wraps around"),
+        ("Sum along an axis", "JAX in 32, so a sum that needs more wraps around"),
+    ],
+)
+def test_a_row_says_for_which_inputs_jax_returns_another_number_silently(title: str, words: str) -> None:
+    assert words in BY_TITLE[title].why
+
+
+WIDE = st.sampled_from([1, 2, 3, 7, -1, -5, 2**31, 2**32 + 1, -(2**32) + 2])
+
+
+@attack(numbers=st.lists(WIDE, min_size=1, max_size=5))
+def test_numbers_of_64_bits_are_counted_after_a_clip(numbers: list[int]) -> None:
+    count = program("start/rosetta.md", "count")["count"]
+    clipped = np.clip(np.array(numbers), -5, 4)
+    inside = [n % 4 for n in numbers if -4 <= n < 4]
+    assert_same(count(clipped, 4), np.bincount(np.array(inside, int), minlength=4))
+    assert "np.clip(large, -5, 4)" in (PROJECT.docs / "start/rosetta.md").read_text(encoding="utf-8")
+
+
+def test_the_compiler_option_of_an_answer_keeps_nan_and_rounding() -> None:
+    text = (PROJECT.docs / "answers/install.md").read_text(encoding="utf-8")
+    option = ast.literal_eval(text.split("`jax.jit(f, compiler_options=")[1].split(")`")[0])
+    both = jax.jit(lambda a, b, large: (a - a, (b + large - large) - b), compiler_options=option)
+    found = both(jnp.nan, 1.5, 1e8)
+    assert np.isnan(found[0]) and found[1] == -1.5
