@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from flax import nnx
 from hypothesis import strategies as st
@@ -184,3 +185,61 @@ def test_the_file_computes_what_the_model_computes_in_evaluation(x: Array) -> No
     w, b = (np.asarray(a[...], np.float64) for a in (linear.kernel, linear.bias))
     expected = (x.astype(float) @ w + b) / np.sqrt(1 + 1e-5)  # no batch has changed the statistics
     assert_same(found["loaded"](x), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_what_a_module_under_a_rule_changes_is_lost() -> None:
+    clipped, x = made("custom-vjp", "clipped")["clipped"], jnp.arange(1.0, 17.0).reshape(2, 8)
+    wrt = nnx.DiffState(0, nnx.Param)
+    for call, kept in ((lambda model, x: model(x), False), (clipped, True)):
+        rngs = nnx.Rngs(0)
+        model = nnx.Sequential(nnx.BatchNorm(8, rngs=rngs), nnx.Dropout(0.5, rngs=rngs))
+        before = jax.tree.leaves(nnx.state(model, (nnx.BatchStat, nnx.RngCount)))
+        nnx.grad(lambda model, call=call: call(model, x).sum(), argnums=wrt)(model)
+        after = jax.tree.leaves(nnx.state(model, (nnx.BatchStat, nnx.RngCount)))
+        assert all((a == b).all() for a, b in zip(before, after, strict=True)) == kept
+
+
+def test_a_skipped_update_leaves_nan_in_the_statistics_unless_the_batch_decides() -> None:
+    step = made("cond", "step", "update", "skip")["step"]
+
+    def by_batch(model: Any, optimizer: Any, x: Any) -> None:
+        def update(model: Any, optimizer: Any, x: Any) -> None:
+            optimizer.update(model, nnx.grad(lambda model: jnp.mean(model(x) ** 2))(model))
+
+        nnx.cond(jnp.isfinite(x).all(), update, lambda *_: None, model, optimizer, x)
+
+    for run, whole in ((step, False), (nnx.jit(by_batch), True)):
+        model = nnx.BatchNorm(1, rngs=nnx.Rngs(0))
+        optimizer = nnx.Optimizer(model, optax.sgd(0.1), wrt=nnx.Param)
+        for scale in (1.0, np.nan, 2.0):
+            run(model, optimizer, scale * jnp.arange(4.0)[:, None])
+        assert optimizer.step[...] == 2
+        assert bool(jnp.isfinite(model.mean[...]).all()) == whole
+
+
+@pytest.mark.parametrize("size", [20.0, 1e3])
+def test_gradients_of_half_precision_are_clipped_to_the_norm(size: float) -> None:
+    half = nnx.Linear(3, 1, rngs=nnx.Rngs(0), dtype=jnp.float16, param_dtype=jnp.float16)
+    x = (jnp.arange(1.0, 25.0).reshape(8, 3) * size / 24).astype(jnp.float16)
+    found = program(
+        f"{PAGE}#per-example", "clipped", "limit", "norms",
+        each=lambda *_: jax.tree.map(lambda p: jnp.broadcast_to(x[:, :1, None] if p.ndim == 2 else x[:, :1],
+                                                                (8, *p.shape)), nnx.state(half, nnx.Param)),
+    )  # fmt: skip
+    assert_same(found["norms"], 2 * np.asarray(x[:, 0], float), rtol=1e-3)
+    assert_same(found["limit"] * found["norms"], np.minimum(1, 2 * np.asarray(x[:, 0], float)), rtol=1e-3)
+    assert optax.global_norm({"w": jnp.full(2, 300, jnp.float16)}) == np.inf  # so it needs float32
+
+
+def test_the_count_of_an_average_ends_with_int32() -> None:
+    average = nnx.metrics.Average()
+    for count, right in ((0, True), (2**31 - 8, True), (2**31 - 2, False)):
+        average.count[...], average.total[...] = jnp.int32(count), jnp.float32(count)
+        average.update(values=jnp.ones(4))
+        assert (average.compute() > 0) == right
+
+
+def test_casts_of_a_cpu_count_too() -> None:
+    layer = nnx.Linear(64, 128, use_bias=False, rngs=nnx.Rngs(0), dtype=jnp.bfloat16, param_dtype=jnp.bfloat16)
+    if jax.default_backend() == "cpu":
+        assert made("flops", "flops")["flops"](layer, 1, 64) >= 2 * 64 * 128

@@ -83,6 +83,12 @@ def test_a_plateau_in_bfloat16_and_of_means() -> None:
         for loss in (1.0, 0.999, 0.9985):  # all are one in bfloat16
             _, state = plateau.update(w, state, value=loss)
         assert state.scale == scale
+    for dtype, scale in ((jnp.float16, 0.5), (jnp.float32, 1.0)):
+        w = jnp.ones(1, dtype)
+        state = plateau.init(w)
+        for loss in (3e5, 2e5, 1e5):  # all are infinite in float16
+            _, state = plateau.update(w, state, value=loss)
+        assert state.scale == scale
     means = optax.contrib.reduce_on_plateau(factor=0.5, patience=1, accumulation_size=2)
     state = means.init(jnp.ones(1))
     seen = []
@@ -192,6 +198,32 @@ def test_a_sign_behind_adamw_turns_the_decay_around() -> None:
     decayed = optax.adamw(0.1, weight_decay=0.1)
     behind, front = optax.chain(decayed, sign), optax.chain(sign, decayed)
     assert behind.update(zero, behind.init(w), w)[0] > 0 > front.update(zero, front.init(w), w)[0]
+
+
+def test_a_sign_in_front_misleads_what_takes_the_loss() -> None:
+    def height(w: jax.Array) -> jax.Array:
+        return -jnp.sum((w - 3) ** 2)
+
+    def depth(w: jax.Array) -> jax.Array:
+        return -height(w)
+
+    def reaches(optimizer: Any, f: Any) -> bool:
+        @jax.jit
+        def step(w: Any, state: Any) -> Any:
+            value, grad = jax.value_and_grad(f)(w)
+            updates, state = optimizer.update(grad, state, w, value=value, grad=grad, value_fn=f)
+            return optax.apply_updates(w, updates), state
+
+        w = jnp.zeros(2)
+        state = optimizer.init(w)
+        for _ in range(30):
+            w, state = step(w, state)
+        return bool((jnp.abs(w - 3) < 0.1).all())
+
+    plateau = optax.contrib.reduce_on_plateau(factor=0.5, patience=2, rtol=0.0, atol=1e-4)
+    for inner in (optax.lbfgs(), optax.chain(optax.sgd(0.1), plateau)):
+        assert not reaches(optax.chain(optax.scale(-1.0), inner), height)
+        assert reaches(inner, depth)
 
 
 @attack(f"{PAGE}#own", slopes=arrays((4, 2), odd=False))
