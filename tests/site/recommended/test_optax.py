@@ -77,16 +77,14 @@ def test_by_default_a_negative_loss_is_never_on_a_plateau() -> None:
 
 def test_a_plateau_in_bfloat16_and_of_means() -> None:
     plateau = optax.contrib.reduce_on_plateau(factor=0.5, patience=2)
-    for dtype, scale in ((jnp.bfloat16, 0.5), (jnp.float32, 1.0)):
+    few_digits, large = (1.0, 0.999, 0.9985), (3e5, 2e5, 1e5)  # all one in bfloat16; all infinite in float16
+    for dtype, losses, scale in (
+        (jnp.bfloat16, few_digits, 0.5), (jnp.float32, few_digits, 1.0),
+        (jnp.float16, large, 0.5), (jnp.float32, large, 1.0),
+    ):  # fmt: skip
         w = jnp.ones(1, dtype)
         state = plateau.init(w)
-        for loss in (1.0, 0.999, 0.9985):  # all are one in bfloat16
-            _, state = plateau.update(w, state, value=loss)
-        assert state.scale == scale
-    for dtype, scale in ((jnp.float16, 0.5), (jnp.float32, 1.0)):
-        w = jnp.ones(1, dtype)
-        state = plateau.init(w)
-        for loss in (3e5, 2e5, 1e5):  # all are infinite in float16
+        for loss in losses:
             _, state = plateau.update(w, state, value=loss)
         assert state.scale == scale
     means = optax.contrib.reduce_on_plateau(factor=0.5, patience=1, accumulation_size=2)
