@@ -333,16 +333,19 @@ def precision() -> None:
     with jax.default_device(jax.devices("cpu")[0]):
         a = jnp.linspace(0.0, 1.0, 64).reshape(8, 8)
         coarse = jnp.matmul(a, a, precision="BF16_BF16_F32")
-        print(bool((coarse == jnp.matmul(a, a, precision="highest")).all()))
+        fine = jnp.matmul(a, a, precision="highest")
+        print(jnp.array_equal(coarse, fine))
     # --8<-- [end:precision]
 
 
 @loud
 def precision_loud() -> None:
-    # --8<-- [start:precision_loud]
     with jax.default_device(jax.devices("cpu")[0]):
         a = jnp.linspace(0.0, 1.0, 64).reshape(8, 8)
-        jnp.matmul(a, a, precision="TF32_TF32_F32")
+        coarse = jnp.matmul(a, a, precision="BF16_BF16_F32")
+        fine = jnp.matmul(a, a, precision="highest")
+    # --8<-- [start:precision_loud]
+    assert not jnp.array_equal(coarse, fine), "the precision had no effect"
     # --8<-- [end:precision_loud]
 
 
@@ -353,8 +356,9 @@ def precision_loud() -> None:
 def key_reuse() -> None:
     # --8<-- [start:key_reuse]
     key = jax.random.key(0)
-    noise, dropout = jax.random.uniform(key, 3), jax.random.uniform(key, 3)
-    print((noise == dropout).all())
+    noise = jax.random.uniform(key, 3)
+    dropout = jax.random.uniform(key, 3)
+    print(jnp.array_equal(noise, dropout))
     # --8<-- [end:key_reuse]
 
 
@@ -363,7 +367,9 @@ def key_reuse_loud() -> None:
     # --8<-- [start:key_reuse_loud]
     with jax.debug_key_reuse(True):
         key = jax.random.key(0)
-        jax.random.uniform(key, 3), jax.random.uniform(key, 3)
+        noise = jax.random.uniform(key, 3)
+        dropout = jax.random.uniform(key, 3)
+        print(noise, dropout)
     # --8<-- [end:key_reuse_loud]
 
 
@@ -405,7 +411,8 @@ def once() -> None:
         seen.append(x)
         return 2 * x
 
-    step(1.0), step(2.0), step(3.0)
+    for call in (1.0, 2.0, 3.0):
+        step(call)
     print(len(seen), "seen")
     # --8<-- [end:once]
 
@@ -454,7 +461,7 @@ def stale_loud() -> None:
     rate["value"] = 5.0
     # --8<-- [start:stale_loud]
     compiled = scaled(1.0)
-    jax.clear_caches()  # also what it calls may have been traced
+    jax.clear_caches()  # the functions that it calls keep traces, too
     with jax.disable_jit():
         assert compiled == scaled(1.0), "compiled and plain results differ"
     # --8<-- [end:stale_loud]
@@ -511,7 +518,7 @@ def copied_loud() -> None:
 def donated() -> None:
     # --8<-- [start:donated]
     update = jax.jit(lambda w: w - 0.1, donate_argnums=0)
-    step = jax.jit(lambda w: update(w) + 1)  # the outer one decides
+    step = jax.jit(lambda w: update(w) + 1)  # update is called inside jit
     weights = jnp.ones(3)
     step(weights)
     print(weights.is_deleted())
