@@ -52,15 +52,20 @@ def summed_loss(params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
 # --8<-- [start:accumulate]
 def gradient(params: Params, batch: Batch, parts: int) -> tuple:
     """The mean loss of the whole batch, and its gradient."""
+    def zero(a: jax.typing.ArrayLike) -> jax.Array:  # at least float32
+        return jnp.zeros_like(a, jnp.promote_types(
+            jnp.result_type(a), jnp.float32))
+
     def add(totals: tuple, part: Batch) -> tuple:
         of_sum = jax.value_and_grad(summed_loss, has_aux=True)
         return jax.tree.map(jnp.add, totals, of_sum(params, part)), None
 
     split = jax.tree.map(  # every device keeps its rows
         lambda a: a.reshape(-1, parts, *a.shape[1:]).swapaxes(0, 1), batch)
-    zeros = jax.tree.map(jnp.zeros_like, ((0.0, 0.0), params))
+    zeros = jax.tree.map(zero, ((0.0, 0.0), params))
     ((total, count), grads), _ = jax.lax.scan(add, zeros, split)
-    return total / count, jax.tree.map(lambda g: g / count, grads)
+    return total / count, jax.tree.map(
+        lambda g, p: (g / count).astype(p.dtype), grads, params)
 # --8<-- [end:accumulate]
 
 
@@ -89,7 +94,7 @@ class State(NamedTuple):
 def begin(params: Params) -> State:
     copies = [jax.tree.map(jnp.copy, params) for _ in range(2)]
     return State(jnp.int32(0), *copies, optimizer.init(params),
-                 {"loss": jnp.zeros(()), "norm": jnp.zeros(())})
+                 {k: jnp.zeros(()) for k in ("loss", "norm", "steps")})
 # --8<-- [end:state]
 
 
@@ -103,7 +108,8 @@ def step(state: State, batch: Batch, parts: int = 4) -> State:
     keep = jnp.minimum(0.98, n / (n + 10))  # less in the first steps
     average = optax.incremental_update(params, state.average, 1 - keep)
     norm = jnp.maximum(state.seen["norm"], optax.tree.norm(grads))
-    seen = {"loss": state.seen["loss"] + value, "norm": norm}
+    seen = {"loss": state.seen["loss"] + value, "norm": norm,
+            "steps": state.seen["steps"] + 1}
     return State(n, params, average, memory, seen)
 # --8<-- [end:step]
 
@@ -126,8 +132,9 @@ def evaluate(params: Params, data: Batch, size: int = 128) -> jax.Array:
 
 
 # --8<-- [start:measure]
-def measure(state: State, valid: Batch, every: int) -> dict[str, Any]:
-    row = {"train": state.seen["loss"] / every, "norm": state.seen["norm"],
+def measure(state: State, valid: Batch) -> dict[str, Any]:
+    seen = state.seen
+    row = {"train": seen["loss"] / seen["steps"], "norm": seen["norm"],
            "valid": evaluate(state.params, valid),
            "averaged": evaluate(state.average, valid),
            "rate": state.memory["adamw"].hyperparams["learning_rate"],
@@ -145,7 +152,7 @@ def fit(state: State, data: Batch, valid: Batch, steps: int = 600,
         last = min(first + every, steps)
         for number in range(first, last):
             state = step(state, draw(data, number))
-        log[last] = row = measure(state, valid, last - first)
+        log[last] = row = measure(state, valid)
         state = state._replace(seen=jax.tree.map(jnp.zeros_like, state.seen))
         if row["averaged"] < 0.999 * lowest:
             lowest, waited = row["averaged"], 0

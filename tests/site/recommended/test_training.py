@@ -125,6 +125,49 @@ def test_accumulated_parts_are_one_batch(x: Array, w: float) -> None:
     assert_same(moved, np.float64(w + 0.1 * 2 * (x.astype(float) - w).mean()), rtol=1e-3)
 
 
+@slow_attack(seed=st.integers(0, 99), dtype=st.sampled_from(["bfloat16", "float16", "float32"]), half=st.booleans())
+def test_the_gradient_of_many_parts_is_that_of_all(seed: int, dtype: str, half: bool) -> None:
+    found = loop_at_work()
+    data, weights = found["examples"](seed, 2048, 0.5), found["init"](jax.random.key(seed))
+    data["real"][::3] = 0
+    batch = jax.tree.map(lambda a: a.astype(dtype), data) if half else data  # its counts pass 256 as well
+    params = jax.tree.map(lambda a: a.astype(dtype), weights)
+    value, grads = found["in_parts"](params, batch, parts=1024)
+    w, b, v, x, y, real = (
+        np.asarray(tree[name], np.float64)
+        for tree, names in ((params, "wbv"), (batch, ("x", "y", "real")))
+        for name in names
+    )
+    hidden = np.tanh(x @ w + b)
+    off = real * (hidden @ v - y)
+    inner = 2 * off[:, None] * v * (1 - hidden**2) / real.sum()
+    assert_same(value, (off * (hidden @ v - y)).sum() / real.sum(), rtol=1e-2)
+    expected = {"w": x.T @ inner, "b": inner.sum(axis=0), "v": 2 * hidden.T @ off / real.sum()}
+    for name, slope in expected.items():
+        gap = np.asarray(grads[name], np.float64) - slope
+        assert grads[name].dtype == params[name].dtype
+        assert np.linalg.norm(gap) < 0.02 * np.linalg.norm(slope), name
+
+
+@slow_attack(steps=st.integers(1, 30))
+def test_a_row_is_of_the_steps_since_the_last(steps: int) -> None:
+    found = loop_at_work()
+    data, state, values = found["examples"](1, 64, 0.5), found["begin"](found["init"](jax.random.key(0))), []
+    for number in range(steps + 1):
+        batch = found["draw"](data, number)
+        values.append(float(found["in_parts"](state.params, batch, parts=4)[0]))
+        if number < steps:
+            state = found["step"](state, batch)
+    _, _, log = found["fit"](state, data, data, steps=steps + 1)  # resumed between two reads
+    assert_same(log[steps + 1]["train"], np.mean(values), rtol=1e-3)
+
+
+@cache
+def loop_at_work() -> dict[str, Any]:
+    """Return the functions of the page about the loop at work."""
+    return program("train/training-loop.md", "examples", "draw", "init", "begin", "step", "fit", "in_parts")
+
+
 @attack(f"{TRAINING}#clipping", a=arrays((1,)), b=arrays((1,)))
 def test_clipping_scales_to_the_norm_and_keeps_nan(a: Array, b: Array) -> None:
     optimizer, update = optimizer_of(f"{TRAINING}#clipping")
