@@ -1,4 +1,4 @@
-"""The page about samplers: draws against quadrature and exact normals, its checks against SciPy and against bad chains."""
+"""The pages about samplers: draws against quadrature and exact normals, its checks against SciPy and against bad chains."""
 
 from functools import cache
 from typing import Any
@@ -6,21 +6,28 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
 from hypothesis import strategies as st
+from numpyro import handlers
+from numpyro.infer import init_to_value
+from numpyro.infer.util import initialize_model
 from scipy.signal import lfilter
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
 from tests.site.recommended.attack import examples, program, search, slow_examples
 
-PAGE = "science/samplers.md"
+PAGE, MISSED = "science/samplers.md", "science/divergences.md"
 Array = np.ndarray[Any, Any]
 seeds = st.integers(0, 9999)
 
 
 @cache
 def names() -> dict[str, Any]:
-    return program(PAGE, "check", "diagnose", "with_error", "rank_r_hat", "usable", "log_density", "centered")
+    found = program(PAGE, "check", "diagnose", "with_error", "usable", "log_density")
+    return {**found, **program(MISSED, "rank_r_hat", "centered")}
 
 
 @cache
@@ -215,7 +222,7 @@ def test_each_fault_fails_a_check(count: int) -> None:
 @slow_examples  # most of its time is compiling
 def test_checks_notice_two_modes_only_if_chains_start_in_both(count: int) -> None:
     def holds(seed: int, split: int) -> None:
-        walk, check = program(PAGE, "walk")["walk"], names()["check"]
+        walk, check = program(MISSED, "walk")["walk"], names()["check"]
         starts = np.array([-2, -1, 1, 2], np.float32)
         x = np.asarray(walk(starts + 12 * (np.arange(4) < split), jax.random.key(seed)))[..., None]
         found = check(x, np.zeros((4, 1000), bool))
@@ -244,3 +251,22 @@ def test_a_start_is_usable_where_density_and_slope_are_finite(count: int) -> Non
         log_spread=st.sampled_from([-np.inf, np.inf, np.nan, -8.0, 0.0, 8.0, 100.0]),
         offset=st.sampled_from([-3.0, 0.0, 2.0]),
     )
+
+
+def test_numpyro_refuses_a_start_without_density_and_ignores_a_misspelled_one() -> None:
+    key = jax.random.key(0)
+
+    def model() -> None:
+        numpyro.sample("spread", dist.HalfNormal(1.0))
+
+    def start(**values: float) -> float:
+        proposed = handlers.substitute(handlers.seed(model, key), substitute_fn=init_to_value(values=values))
+        return float(handlers.trace(proposed).get_trace()["spread"]["value"])
+
+    with (
+        pytest.warns(UserWarning, match="Out-of-support"),
+        pytest.raises(RuntimeError, match="Cannot find valid initial"),
+    ):
+        initialize_model(key, model, init_strategy=init_to_value(values={"spread": 0.0}))
+    assert np.isclose(start(spread=0.5), 0.5)
+    assert not np.isclose(start(spraed=0.5), 0.5)
