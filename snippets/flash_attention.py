@@ -31,7 +31,8 @@ def add(state, q, k, v, seen):
     scores = dot(q, k.T) / math.sqrt(q.shape[1])
     scores = jnp.where(seen, scores, -jnp.inf)
     larger = jnp.maximum(top, scores.max(1, keepdims=True))
-    shrink, p = jnp.exp(top - larger), jnp.exp(scores - larger)
+    shrink = jnp.exp(top - larger)  # what is left of the old sums
+    p = jnp.exp(scores - larger)  # the weights of this block
     sums = shrink * sums + p.sum(1, keepdims=True)
     out = shrink * out + dot(p.astype(v.dtype), v)
     return larger, sums, out
@@ -54,7 +55,7 @@ def flash_kernel(q_ref, k_ref, v_ref, o_ref, log_ref, *, bk):
 
     zero = jnp.zeros((bq, 1), jnp.float32)
     start = zero - jnp.inf, zero, jnp.zeros((bq, d), jnp.float32)
-    stop = pl.cdiv(first + bq, bk)
+    stop = pl.cdiv(first + bq, bk)  # rounds up: the blocks it may see
     top, sums, out = jax.lax.fori_loop(0, stop, step, start)
     o_ref[...] = (out / sums).astype(o_ref.dtype)
     log_ref[...] = top + jnp.log(sums)  # for the backward pass
