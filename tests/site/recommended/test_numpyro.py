@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import numpyro.distributions as dist
 import pytest
 from hypothesis import strategies as st
 from jax.sharding import NamedSharding
@@ -66,6 +67,25 @@ def test_the_density_of_split_data_is_that_of_the_whole(x: Any, slope: float) ->
     assert len(rows[0].devices()) == 8
     expected = stats.norm.logpdf(slope, 0, 10) + stats.norm.logpdf(2 * x.astype(float), slope * x.astype(float)).sum()
     np.testing.assert_allclose(defined("sharded-data", "density")({"slope": slope}, *rows), expected, rtol=1e-3)
+
+
+@pytest.mark.slow  # most of its time is compiling
+def test_data_on_explicit_axes_need_their_mesh_to_be_set() -> None:
+    if jax.device_count() != 8:
+        pytest.skip("needs eight devices")
+
+    def model(y: Any) -> None:
+        center = numpyro.sample("center", dist.Normal(0, 10))
+        numpyro.sample("y", dist.Normal(center, 1), obs=y)
+
+    mesh = jax.make_mesh((8,), ("data",))
+    rows = jax.device_put(jnp.ones(80), NamedSharding(mesh, P("data")))
+    mcmc = MCMC(HMC(model), num_warmup=5, num_samples=5, progress_bar=False)
+    with pytest.raises(ValueError, match="is not equal to the size of the mesh"):
+        mcmc.run(jax.random.key(0), rows)
+    with jax.set_mesh(mesh):
+        mcmc.run(jax.random.key(0), rows)
+    assert np.isfinite(mcmc.get_samples()["center"]).all()
 
 
 @attack(f"{PAGE}#blackjax", data=rows, log_scale=small)
