@@ -887,7 +887,7 @@ x.sort()
 
 # %% The two largest
 # numpy
-np.sort(x)[::-1][:2]
+np.sort(x)[..., ::-1][..., :2]
 # torch
 torch.topk(x, 2).values
 # jax
@@ -916,21 +916,27 @@ x.clamp(1.5, 2.5)
 jnp.clip(x, 1.5, 2.5)
 
 # %% Softmax
+# note: JAX takes the last axis unless you pass `axis=`, so each row of a matrix sums to 1.
 # numpy
-e = np.exp(x - x.max())
-e / e.sum()
+e = np.exp(x - x.max(-1, keepdims=True))
+e / e.sum(-1, keepdims=True)
 # torch
 torch.softmax(x, dim=0)
 # jax
 jax.nn.softmax(x)
+# proof
+assert jnp.allclose(jax.nn.softmax(m).sum(1), 1)
 
 # %% Log of a sum of exponentials
+# note: Without `axis=`, JAX's sum is over all axes, unlike its softmax.
 # numpy
 x.max() + np.log(np.exp(x - x.max()).sum())
 # torch
 torch.logsumexp(x, dim=0)
 # jax
 jax.nn.logsumexp(x)
+# proof
+assert jax.nn.logsumexp(m).shape == ()
 
 # ---- Linear algebra
 
@@ -1376,16 +1382,16 @@ jax.nn.gelu(x - 2, approximate=False)
 # %% Layer normalization
 # note: `jax.nn.standardize` subtracts two large numbers where the mean is far from 0: for 10000, 10001, 10002 it returns 0.58, not 1.22.
 # numpy
-y = x - x.mean()
-y / np.sqrt(x.var() + 1e-5)
+y = x - x.mean(-1, keepdims=True)
+y / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
 # torch
 F.layer_norm(x, (3,))
 # jax
-y = x - x.mean()
-y / jnp.sqrt(x.var() + 1e-5)
+y = x - x.mean(-1, keepdims=True)
+y / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
 
 # %% Cross-entropy
-# note: In Optax it is `softmax_cross_entropy_with_integer_labels`, which returns one number per example.
+# note: PyTorch leaves out the label -100, and JAX's code reads it as 0. Optax has `softmax_cross_entropy_with_integer_labels`, which returns one number per example, and NaN for -100.
 # numpy
 top = m.max(1, keepdims=True)  # exp stays finite
 total = np.exp(m - top).sum(1, keepdims=True)
@@ -1399,6 +1405,9 @@ logs = jax.nn.log_softmax(m)
 # proof
 losses = optax.softmax_cross_entropy_with_integer_labels(m, jnp.array([2, 0]))
 assert jnp.allclose(losses, -logs[jnp.arange(2), jnp.array([2, 0])])
+assert logs[0, jnp.array(-100)] == logs[0, 0] != logs[0, 1]
+losses = optax.softmax_cross_entropy_with_integer_labels(m, jnp.array([2, -100]))
+assert jnp.isnan(losses).tolist() == [False, True]
 
 # %% One step of gradient descent
 # torch

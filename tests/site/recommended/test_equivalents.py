@@ -173,6 +173,21 @@ def of_row(title: str, given: tuple[tuple[str, str], ...], call: Transformation,
     return call(lambda x: with_names(title, dict(given), x=x, **names))
 
 
+@examples
+@pytest.mark.parametrize("title", ["Softmax", "Layer normalization", "The two largest"])
+def test_a_row_of_a_vector_is_that_of_each_row_of_a_batch(title: str, count: int) -> None:
+    code = BY_TITLE[title].code
+
+    def holds(x: np.ndarray[Any, Any]) -> None:
+        found, error = result(code["jax"], {}, x=jnp.asarray(x))
+        rows = [result(code["numpy"], {}, x=row)[0] for row in x.reshape(-1, x.shape[-1])]
+        assert not error
+        assert_same(found, np.reshape(rows, (*x.shape[:-1], -1)))
+        assert_same(found, result(code["numpy"], {}, x=x)[0])
+
+    search(count, holds, x=arrays(st.sampled_from([(3, 3), (2, 3), (2, 2), (3, 2, 3)]), odd=False))
+
+
 @attack("rosetta: Import, and two arrays", numbers=st.permutations([n / 2 for n in range(-6, 7)]))
 def test_the_first_arrays_are_those_of_numpy(numbers: list[float]) -> None:
     row = BY_TITLE["Import, and two arrays"]
@@ -304,6 +319,9 @@ def test_each_pooled_element_is_the_largest_of_its_window(image: np.ndarray[Any,
         ("One position per row", "JAX returns NaN, and among integers the smallest of their type"),
         ("Where a condition holds", "missing ones are filled with 0"),
         ("Distinct values", "beyond it are cut off, and missing ones are filled with the smallest"),
+        ("Softmax", "JAX takes the last axis unless you pass `axis=`"),
+        ("Log of a sum of exponentials", "JAX's sum is over all axes"),
+        ("Cross-entropy", "PyTorch leaves out the label -100, and JAX's code reads it as 0"),
         ("Running sum", "keeps their type and wraps around"),
         ("Sum along an axis", "JAX in 32, so a sum that needs more wraps around"),
     ],

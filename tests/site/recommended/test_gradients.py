@@ -195,6 +195,14 @@ def test_sinc_has_a_slope_next_to_zero_in_the_versions_that_a_page_names(x: floa
     assert_same(whole, np.cos(x) / x - np.sin(x) / x**2 if x > 1e-2 else -x / 3, rtol=1e-3, atol=0)
 
 
+@attack(x=st.floats(1, 1e6, width=32))
+def test_sinc_loses_digits_far_from_zero_as_a_page_says(x: float) -> None:
+    assert "at 1e6, jax 0.12 is off by about a tenth" in (PROJECT.docs / "debug/nans.md").read_text(encoding="utf-8")
+    expected = np.sin(x) / x
+    assert abs(sinc(jnp.float32(x)) - expected) < 2e-7  # the angle is rounded by half a digit of x
+    assert_same(jnp.sin(jnp.float32(x)) / x, np.float64(expected), rtol=1e-4, atol=1e-12)
+
+
 @attack(
     x=arrays((2, 3), dtypes("float")),
     mask=st.lists(st.booleans(), min_size=6, max_size=6),
