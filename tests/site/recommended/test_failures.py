@@ -186,6 +186,7 @@ folders = st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e f"]), st.binary
 
 
 def write(root: Path, files: dict[str, bytes]) -> Path:
+    root.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(content)
@@ -199,6 +200,8 @@ def test_a_digest_changes_with_each_name_and_each_byte(one: dict[str, bytes], ot
         with tempfile.TemporaryDirectory() as at:
             found = [digest(write(Path(at, name), files)) for name, files in (("1", one), ("2", other), ("3", one))]
             assert (found[0] == found[1]) == (one == other) and found[0] == found[2]
+            with pytest.raises(FileNotFoundError):  # two misspelled names would have one digest
+                digest(Path(at, "missing"))
 
 
 @examples

@@ -153,6 +153,7 @@ def test_packing_keeps_each_sequence_whole_and_apart(sizes: list[int], bins: int
             [bool(j <= i and tokens[i] and tokens[i] // 100 == tokens[j] // 100) for j in range(8)] for i in range(8)
         ]
         assert np.asarray(names["mask"](segments)).tolist() == seen
+        assert np.asarray(names["mask"](segments[None])).tolist() == [seen]  # a batch
     assert sorted(found) == [text[:8].tolist() for text in texts]
 
 
@@ -253,7 +254,14 @@ def test_leaves_are_in_the_order_of_the_names(w: int, b: int, mapped: bool) -> N
 
 @attack(f"{PAGE}#random-map", size=st.integers(1, 8), seed=seeds, epochs=st.integers(1, 3), shuffled=st.booleans())
 def test_each_row_of_each_epoch_gets_its_own_number_again(size: int, seed: int, epochs: int, shuffled: bool) -> None:
-    jitter = program(f"{PAGE}#random-map", "jitter")["jitter"]
+    names = program(f"{PAGE}#random-map", "jitter", "rows")
+    jitter = names["jitter"]
+    differences = names["rows"].random_map(jitter).random_map(lambda row, rng: row - rng.normal())
+    assert all(abs(difference) > 0 for difference in differences)  # each map has numbers of its own
+    shares = [list(names["rows"][i::2].random_map(jitter)) for i in range(2)]
+    assert shares[0] == shares[1]  # as the answer warns
+    shares = [list(names["rows"].random_map(jitter)[i::2]) for i in range(2)]
+    assert not set(shares[0]) & set(shares[1])
     rows = grain.MapDataset.source(np.zeros(size))
     rows = rows.shuffle(seed=seed) if shuffled else rows
     augmented = rows.random_map(jitter, seed=seed).repeat(epochs)
