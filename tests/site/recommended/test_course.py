@@ -552,8 +552,13 @@ def test_a_smoother_is_the_loop_in_every_form(xs: Array, rate: float) -> None:
         mean += rate * (x - mean)
         expected.append(mean)
     assert_same(jax.jit(named(STATE, "smooth"))(rate, xs), expected)
-    smoother = named(STATE, "PureSmoother")(rate)
+    smoother = named(STATE, "PureSmoother")(rate, jnp.float32(0))
     assert_same(jax.lax.scan(type(smoother).update, smoother, xs)[1], expected)
+    low = jnp.full(2000, 100, jnp.bfloat16)  # a mean in bfloat16 would stop on its way
+    slow = [jax.jit(named(STATE, "smooth"))(0.01, low)[-1]]
+    smoother = named(STATE, "PureSmoother")(0.01, jnp.float32(0))
+    slow.append(jax.lax.scan(type(smoother).update, smoother, low)[1][-1])
+    assert_same(slow, [100, 100], rtol=1e-3)
     wrapped = named(STATE, "CompiledRefSmoother")(rate)
     assert_same([wrapped.update(x) for x in xs], expected)
 
@@ -561,6 +566,12 @@ def test_a_smoother_is_the_loop_in_every_form(xs: Array, rate: float) -> None:
 @attack(x=arrays((6,), odd=False), far=st.sampled_from([0, 1000]))
 def test_a_running_variance_is_that_of_all(x: Array, far: int) -> None:
     found = program(STATE, "Moments", "observe")
+    for dtype in (jnp.bfloat16, jnp.float16):
+        low = jnp.asarray(40 + 10 * np.tile(x, 200), dtype)
+        last = jax.lax.scan(found["observe"], found["Moments"](), low)[1][-1]
+        assert_same(last, np.var(np.asarray(low, np.float64)), rtol=1e-2, atol=1e-2)
+    _, at_the_end = found["observe"](found["Moments"](2**25, 0.0, 4.0), jnp.float32(0))
+    assert found["observe"](found["Moments"](2**25, 0.0, 4.0), jnp.float32(0))[0].count == 2**25 + 1 and at_the_end <= 4
     _, variance = jax.lax.scan(found["observe"], found["Moments"](), x + np.float32(far))
     assert_same(variance, [np.var(x[: i + 1].astype(np.float64)) for i in range(6)], atol=1e-2)
 
