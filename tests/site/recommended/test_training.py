@@ -305,12 +305,14 @@ def test_batches_come_in_their_order(numbers: list[int], threads: int) -> None:
     assert [int(batch[0, 0]) for batch in ahead(iter(numbers), threads)] == numbers
 
 
-@attack(f"{DATA}#last-batch", data=arrays((4,)), kept=st.integers(0, 4))
-def test_a_padded_batch_counts_its_real_rows(data: Array, kept: int) -> None:
-    part = data[:kept]
-    value, count = program(f"{DATA}#last-batch", "total")["total"](np.pad(part, (0, 4 - kept)), np.arange(4) < kept)
+@attack(
+    f"{DATA}#last-batch", data=arrays((4,)), columns=st.sampled_from([(), (1,), (2,), (2, 2)]), kept=st.integers(0, 4)
+)
+def test_a_padded_batch_counts_its_real_rows(data: Array, columns: tuple[int, ...], kept: int) -> None:
+    x = np.broadcast_to(data.reshape(4, *(1 for _ in columns)), (4, *columns))
+    value, count = program(f"{DATA}#last-batch", "total")["total"](x, np.arange(4) < kept)
     with np.errstate(all="ignore"):
-        assert_same(value, (part.astype(float) ** 2).sum())
+        assert_same(value, (data[:kept].astype(float) ** 2).sum())
     assert count == kept
 
 
@@ -327,6 +329,8 @@ def test_padding_reaches_no_mean(lengths: list[int], x: Array, size: int) -> Non
         sequences = [x[:length] for length in lengths]
         expected = [s.astype(float).mean() for s in sequences]
     assert_same(found["means"](*found["pad"](sequences)), expected, atol=1e-3)
+    with pytest.raises(ValueError, match="empty"):  # and not StopIteration, which would end a `map` unseen
+        found["pad"]([np.ones(65)])
 
 
 @attack(f"{DATA}#to-device", images=arrays((4, 2, 2), "int32"))
