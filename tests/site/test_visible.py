@@ -30,8 +30,12 @@ PAGES = [
     if path.parent.name != "answers" and "```python" in path.read_text()
 ]
 SETS_UP = re.compile(r"^(devices|x64|jax):|config\.update\(|environ\[", re.M)
-# An axis of jaxtyping; modules that a function shown from a file imports there.
-NO_NAMES = {("debug-testing", "batch"), ("scale-many-hosts", "os"), ("scale-many-hosts", "faulthandler")}
+NO_NAMES = {
+    ("debug-testing", "batch"),  # an axis of jaxtyping, as the next
+    ("lookup-errors-solvers", "n"),
+    ("scale-many-hosts", "os"),  # modules that a function shown from a file imports there
+    ("scale-many-hosts", "faulthandler"),
+}
 
 
 def visible(page: Page) -> Page:
