@@ -3,16 +3,19 @@
 from functools import cache
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from flax import nnx
 from hypothesis import strategies as st
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
-from numpyro.infer import HMC, MCMC, Predictive
+from numpyro.contrib.module import nnx_module, random_eqx_module
+from numpyro.infer import HMC, MCMC, SVI, Predictive, Trace_ELBO, init_to_value
 from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import initialize_model, log_density
 from scipy import stats
@@ -21,7 +24,8 @@ from tests.site.recommended.attack import attack, program, slow_attack
 from tests.site.strategies import arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
-PAGE = "answers/numpyro.md"
+MODELS = "answers/numpyro.md"
+CHAINS = "answers/numpyro-chains.md"
 seeds = st.integers(0, 9999)
 small = st.integers(-8, 8).map(lambda n: n / 2)
 rows = st.lists(small, min_size=1, max_size=5)
@@ -30,7 +34,8 @@ positive = st.integers(1, 12).map(lambda n: n / 4)
 
 @cache
 def defined(anchor: str, name: str) -> Any:
-    return program(f"{PAGE}#{anchor}", name)[name]
+    page = CHAINS if anchor in {"chains", "sharded-data", "divergences", "predictions", "blackjax"} else MODELS
+    return program(f"{page}#{anchor}", name)[name]
 
 
 def density(anchor: str, args: tuple[Any, ...], values: dict[str, Any]) -> Any:
@@ -44,7 +49,7 @@ def traced(model: Any, *args: Any) -> dict[str, Any]:
     return found
 
 
-@slow_attack(f"{PAGE}#chains", seed=seeds)
+@slow_attack(f"{CHAINS}#chains", seed=seeds)
 def test_chains_on_devices_and_together_draw_the_normal(seed: int) -> None:
     if jax.device_count() < 4:
         pytest.skip("needs four devices")
@@ -58,7 +63,7 @@ def test_chains_on_devices_and_together_draw_the_normal(seed: int) -> None:
     np.testing.assert_allclose(draws["parallel"], draws["sequential"], atol=0.01)
 
 
-@attack(f"{PAGE}#sharded-data", x=arrays((16,), "float32", odd=False), slope=small)
+@attack(f"{CHAINS}#sharded-data", x=arrays((16,), "float32", odd=False), slope=small)
 def test_the_density_of_split_data_is_that_of_the_whole(x: Any, slope: float) -> None:
     if jax.device_count() != 8:
         pytest.skip("needs eight devices")
@@ -88,7 +93,7 @@ def test_data_on_explicit_axes_need_their_mesh_to_be_set() -> None:
     assert np.isfinite(mcmc.get_samples()["center"]).all()
 
 
-@attack(f"{PAGE}#blackjax", data=rows, log_scale=small)
+@attack(f"{CHAINS}#blackjax", data=rows, log_scale=small)
 def test_the_density_for_blackjax_has_the_exact_jacobian(data: list[float], log_scale: float) -> None:
     y, scale = np.array(data), np.exp(log_scale)
     made = initialize_model(jax.random.key(0), defined("blackjax", "model"), model_args=(jnp.asarray(y),))
@@ -98,9 +103,9 @@ def test_the_density_for_blackjax_has_the_exact_jacobian(data: list[float], log_
     np.testing.assert_allclose(made.postprocess_fn(z)["scale"], scale, rtol=1e-3)
 
 
-@attack(f"{PAGE}#network-priors", bias=arrays((8,), "float32", odd=False), x=small, scale=positive)
+@attack(f"{MODELS}#network-priors", bias=arrays((8,), "float32", odd=False), x=small, scale=positive)
 def test_a_named_weight_has_its_prior_and_enters_the_network(bias: Any, x: float, scale: float) -> None:
-    names = program(f"{PAGE}#network-priors", "model", "net", "dist")
+    names = program(f"{MODELS}#network-priors", "model", "net", "dist")
     bias = np.clip(bias, -8, 8)
     prior = {"layers.0.bias": names["dist"].Normal(0, scale), "unknown": names["dist"].Normal()}
     given = {"net/layers.0.bias": bias}
@@ -117,9 +122,22 @@ def test_a_named_weight_has_its_prior_and_enters_the_network(bias: Any, x: float
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-2)
 
 
-@attack(f"{PAGE}#guide-start", center=st.integers(-400, 400), scale=positive)
+def test_weights_of_equinox_are_named_by_paths_and_some_networks_have_no_priors() -> None:
+    mlp = eqx.nn.MLP(1, 1, width_size=2, depth=1, key=jax.random.key(0))
+
+    def of_eqx() -> None:
+        random_eqx_module("net", mlp, {"layers[0].weight": dist.Normal()})
+
+    def plain() -> None:
+        nnx_module("net", nnx.Linear(1, 1, rngs=nnx.Rngs(0)))
+
+    assert [*traced(of_eqx)] == ["net$params", "net/layers[0].weight"]
+    assert [*traced(plain)] == ["net$params"]
+
+
+@attack(f"{MODELS}#guide-start", center=st.integers(-400, 400), scale=positive)
 def test_a_guide_starts_at_the_values_it_is_given(center: int, scale: float) -> None:
-    names = program(f"{PAGE}#guide-start", "model", "SVI", "Trace_ELBO", "init_to_value", "numpyro")
+    names = program(f"{MODELS}#guide-start", "model", "SVI", "Trace_ELBO", "init_to_value", "numpyro")
     start = names["init_to_value"](values={"center": jnp.float32(center), "scale": jnp.float32(scale)})
     guide = AutoNormal(names["model"], init_loc_fn=start)
     svi = names["SVI"](names["model"], guide, numpyro.optim.Adam(0.01), names["Trace_ELBO"]())
@@ -129,8 +147,29 @@ def test_a_guide_starts_at_the_values_it_is_given(center: int, scale: float) -> 
     np.testing.assert_allclose(params["scale_auto_loc"], np.log(scale), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow  # most of its time is compiling
+def test_a_guide_starts_at_unconstrained_values_where_a_plate_subsamples() -> None:
+    def model(y: Any) -> None:
+        with numpyro.plate("rows", len(y), subsample_size=4):
+            part = numpyro.subsample(y, event_dim=0)
+            z = numpyro.sample("z", dist.Normal(0, 10))
+            numpyro.sample("y", dist.Normal(z, 1), obs=part)
+
+    rows = np.arange(8, dtype=np.float32)
+
+    def started(**options: Any) -> Any:
+        svi = SVI(model, AutoNormal(model, **options), numpyro.optim.Adam(0.01), Trace_ELBO())
+        first = svi.init(jax.random.key(0), rows, init_params={"z_auto_loc": rows})  # as `run` does
+        return svi.get_params(first)["z_auto_loc"]
+
+    with pytest.raises(ValueError, match="Incompatible shapes"):
+        started(init_loc_fn=init_to_value(values={"z": rows}))
+    np.testing.assert_array_equal(started(), rows)
+
+
 @attack(
-    f"{PAGE}#initial-parameters", data=st.lists(st.sampled_from([-1.0, 0.0, 0.5, 3.0, np.nan]), min_size=1, max_size=5)
+    f"{MODELS}#initial-parameters",
+    data=st.lists(st.sampled_from([-1.0, 0.0, 0.5, 3.0, np.nan]), min_size=1, max_size=5),
 )
 def test_the_rows_outside_the_support_are_found(data: list[float]) -> None:
     y = jnp.asarray(data)
@@ -142,7 +181,9 @@ def test_the_rows_outside_the_support_are_found(data: list[float]) -> None:
             initialize_model(jax.random.key(0), defined("initial-parameters", "model"), model_args=(y,))
 
 
-@attack(f"{PAGE}#divergences", log_scale=st.integers(-6, 6).map(lambda n: n / 2), x=arrays((9,), "float32", odd=False))
+@attack(
+    f"{CHAINS}#divergences", log_scale=st.integers(-6, 6).map(lambda n: n / 2), x=arrays((9,), "float32", odd=False)
+)
 def test_the_non_centered_model_is_the_same_distribution(log_scale: float, x: Any) -> None:
     x = np.clip(x, -8, 8)
     given = {"log_scale": log_scale, "x_decentered": x}
@@ -152,7 +193,7 @@ def test_the_non_centered_model_is_the_same_distribution(log_scale: float, x: An
     np.testing.assert_allclose(sites["x"]["value"], np.exp(log_scale) * x.astype(float), rtol=1e-3, atol=1e-3)
 
 
-@attack(f"{PAGE}#predictions", seed=seeds, slope=small, x=rows)
+@attack(f"{CHAINS}#predictions", seed=seeds, slope=small, x=rows)
 def test_new_data_follow_the_draws_and_old_data_come_back(seed: int, slope: float, x: list[float]) -> None:
     predict = Predictive(defined("predictions", "model"), {"slope": jnp.full(400, slope)})
     found = np.asarray(predict(jax.random.key(seed), jnp.array(x))["y"], float)
@@ -163,7 +204,7 @@ def test_new_data_follow_the_draws_and_old_data_come_back(seed: int, slope: floa
     assert (np.asarray(back) == np.array(x)).all()
 
 
-@attack(f"{PAGE}#discrete", data=rows, share=st.integers(1, 9).map(lambda n: n / 10))
+@attack(f"{MODELS}#discrete", data=rows, share=st.integers(1, 9).map(lambda n: n / 10))
 def test_the_mixture_sums_over_the_labels(data: list[float], share: float) -> None:
     y = np.array(data)
     found, _ = log_density(defined("discrete", "without"), (jnp.array(data),), {}, {"share": share})
@@ -171,7 +212,7 @@ def test_the_mixture_sums_over_the_labels(data: list[float], share: float) -> No
     np.testing.assert_allclose(found, stats.beta.logpdf(share, 2, 2) + np.log(parts).sum(), rtol=1e-3, atol=1e-3)
 
 
-@attack(f"{PAGE}#shapes", data=st.lists(small, min_size=5, max_size=5), slope=small)
+@attack(f"{MODELS}#shapes", data=st.lists(small, min_size=5, max_size=5), slope=small)
 def test_a_column_counts_each_row_with_each_mean(data: list[float], slope: float) -> None:
     y, mean = np.array(data), slope * np.arange(5.0)
     prior = stats.norm.logpdf(slope, 0, 10)
@@ -182,7 +223,7 @@ def test_a_column_counts_each_row_with_each_mean(data: list[float], slope: float
         np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-@attack(f"{PAGE}#float64", size=st.integers(1, 40))
+@attack(f"{MODELS}#float64", size=st.integers(1, 40))
 def test_in_float64_a_smooth_covariance_has_its_density(size: int) -> None:
     with jax.enable_x64(True):
         found = defined("float64", "log_prob")(size)
@@ -193,7 +234,7 @@ def test_in_float64_a_smooth_covariance_has_its_density(size: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-@attack(f"{PAGE}#custom-likelihood", data=rows, above=rows, center=small)
+@attack(f"{MODELS}#custom-likelihood", data=rows, above=rows, center=small)
 def test_a_factor_adds_the_sum_of_its_values(data: list[float], above: list[float], center: float) -> None:
     found = density("custom-likelihood", (jnp.array(data), jnp.array(above)), {"center": center})
     expected = stats.norm.logpdf(center, 0, 10) + stats.norm.logpdf(data, center).sum()
