@@ -6,9 +6,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.chosen import rarely
 from tests.browser.reader import View, Visit
 
 Open = Callable[..., Visit]
+WIDE, PHONE = View("light", 1280), View("dark", 390)
 READ = """() => {
   const header = document.querySelector(".md-header").getBoundingClientRect().bottom;
   const part = [...document.querySelectorAll(".md-content article > *")].find((part) => part.getBoundingClientRect().bottom > header);
@@ -31,8 +33,16 @@ def scrolled(page: Page, part: float) -> tuple[str, float]:
     return tuple(page.evaluate(READ))
 
 
-@pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
-@pytest.mark.parametrize("address", ["answers/arrays/", "lookup/errors/"])
+@pytest.mark.parametrize(
+    ("address", "view"),
+    [
+        ("answers/arrays/", PHONE),
+        rarely("answers/arrays/", WIDE),
+        rarely("lookup/errors/", PHONE),
+        rarely("lookup/errors/", WIDE),
+    ],
+    ids=str,
+)
 def test_back_and_a_reload_return_to_the_text(address: str, view: View, visit: Open) -> None:
     page = visit(address, view).page
     page.mouse.move(200, 500)
@@ -58,7 +68,7 @@ def test_back_and_a_reload_return_to_the_text(address: str, view: View, visit: O
         assert page.evaluate(MOVED, [text, top]) < 4, way
 
 
-@pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
+@pytest.mark.parametrize("view", [WIDE, rarely(PHONE)], ids=str)
 def test_back_from_a_search_hit_returns_to_the_text(view: View, visit: Open) -> None:
     page = visit("basics/dtypes/", view).page
     page.mouse.move(200, 500)
@@ -75,7 +85,7 @@ def test_back_from_a_search_hit_returns_to_the_text(view: View, visit: Open) -> 
 
 
 def test_a_close_request_closes_the_search_of_a_phone(visit: Open) -> None:
-    page = visit("basics/dtypes/", View("dark", 390)).page
+    page = visit("basics/dtypes/", PHONE).page
     toggle = page.locator("#__search")
     page.evaluate("() => { window.CloseWatcher = class { constructor() { window.asked = this; } destroy() {} }; }")
     page.locator(".md-header label[for=__search]").first.click()

@@ -11,6 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser import reader
+from tests.browser.chosen import rarely
 from tests.browser.reader import VIEWS, WCAG, View, Visit
 from tests.conftest import HANG
 
@@ -53,7 +54,8 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module", params=KINDS)
+# Material is also what this site has.
+@pytest.fixture(scope="module", params=["mkdocs", rarely("material"), rarely("markdown-exec")])
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site, of one kind."""
     root = tmp_path_factory.mktemp("explorables")

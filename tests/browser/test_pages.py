@@ -5,7 +5,7 @@ import re
 import runpy
 import unicodedata
 from collections.abc import Callable, Iterable
-from itertools import groupby
+from itertools import cycle, groupby
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from fontTools.ttLib import TTFont
 
 from livepages.source import find_project
 from tests.browser import reader
+from tests.browser.chosen import rarely
 from tests.browser.conftest import Built
 from tests.browser.reader import VIEWS, View, Visit
 
@@ -72,8 +73,15 @@ def check(url: str, look: Callable[..., Visit], views: Iterable[View], colors: b
     assert not found, "\n".join(found)
 
 
+@pytest.mark.brief
+@pytest.mark.parametrize(("url", "view"), [*zip(CHOSEN, cycle(VIEWS[:2]), strict=False)], ids=str)
+def test_a_chosen_page_is_light_fits_and_is_open_to_all(url: str, view: View, look: Callable[..., Visit]) -> None:
+    check(url, look, [view], colors=True)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("url", CHOSEN)
-def test_a_chosen_page_is_light_fits_and_is_open_to_all(url: str, look: Callable[..., Visit]) -> None:
+def test_a_chosen_page_is_open_to_all_on_a_screen_and_a_phone(url: str, look: Callable[..., Visit]) -> None:
     check(url, look, VIEWS[:2], colors=True)
 
 
@@ -82,7 +90,7 @@ SHIFTS = """new PerformanceObserver(list => {
 }).observe({ type: "layout-shift", buffered: true })"""
 
 
-@pytest.mark.parametrize("url", [*CHOSEN, "debug/checkify/", "lookup/claims/"])
+@pytest.mark.parametrize("url", [*CHOSEN[:2], *map(rarely, CHOSEN[2:]), "debug/checkify/", "lookup/claims/"])
 def test_next_to_nothing_moves_while_a_page_loads(url: str, visit: Callable[..., Visit]) -> None:
     # As the Layout Instability API counts it: 0.1 is what Lighthouse warns of, and 0.04 takes its 100 points away.
     page = visit(url, VIEWS[1]).page

@@ -651,6 +651,7 @@ def test_a_compiled_loop_is_ended_by_a_restart(open_: Callable[..., Visit], serv
     expect(yours(page, 1).locator(".live-stdout")).to_have_text("anew")
 
 
+@pytest.mark.slow
 def test_an_interruption_that_comes_late_does_not_end_what_runs_next(open_: Callable[..., Visit]) -> None:
     page = open_().page
     run(page, 1)
@@ -670,6 +671,7 @@ def test_an_interruption_that_comes_late_does_not_end_what_runs_next(open_: Call
     expect(yours(page, 1)).not_to_contain_text("KeyboardInterrupt")
 
 
+@pytest.mark.slow
 def test_what_is_interrupted_before_it_begins_has_ended(open_: Callable[..., Visit]) -> None:
     page = open_().page
     dropped: list[object] = []  # replies: a kernel that is interrupted before it runs the code of a request sends none
@@ -1038,6 +1040,7 @@ def test_check_is_offered_whichever_script_comes_last(open_: Callable[..., Visit
     expect(page.get_by_role("button", name="Check tax")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_score_counts_the_answers_and_runs_nothing_else(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     solve(page, 3, "gcd", GCD)
@@ -1055,6 +1058,7 @@ def test_a_score_counts_the_answers_and_runs_nothing_else(open_: Callable[..., V
     expect(status).to_contain_text("0 of 3 solved")
 
 
+@pytest.mark.slow
 def test_one_check_at_a_time_says_what_it_does_until_its_verdict(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     solve(page, 3, "gcd", GCD)
@@ -1109,6 +1113,7 @@ def test_an_exercise_is_solved_on_a_page_of_the_course_which_does_not_carry_the_
     expect(page.get_by_role("region", name="Your edits").locator("summary")).to_have_text("Own")
 
 
+@pytest.mark.slow
 def test_an_answer_that_ends_its_process_is_wrong(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     page.get_by_role("button", name="Check gcd").click()
@@ -1124,6 +1129,7 @@ def test_an_answer_that_ends_its_process_is_wrong(open_: Callable[..., Visit]) -
     expect(page.get_by_role("region", name="Run it here")).to_contain_text("The kernel has died")
 
 
+@pytest.mark.slow
 def test_an_exercise_runs_with_imports_and_what_its_code_reads(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     bar = page.get_by_role("region", name="Run it here")

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from course.answers import Site
+from tests.browser.chosen import NTH, rarely
 from tests.browser.conftest import Found
 from tests.browser.reader import View, Visit, hold
 from tests.pasted import all_pasted, read_yaml
@@ -68,13 +69,15 @@ def test_no_query_of_the_unseen_half_is_a_wording() -> None:
     assert not wordings & {record["query"].lower() for record in ASKED if record.get("unseen")}
 
 
-def test_every_third_wording_leads_to_its_question(ask: Ask) -> None:
-    wordings = {
-        line: f"answers/{path.stem}/#{match['id']}"
+@NTH
+def test_every_third_wording_leads_to_its_question(ask: Ask, nth: int) -> None:
+    every_third = [
+        (line, f"answers/{path.stem}/#{match['id']}")
         for path in PAGES
         for match in QUESTION.finditer(path.read_text())
         for line in match["asked"].splitlines()[::3]
-    }
+    ]
+    wordings = dict(every_third[::nth])
     found = ask(list(wordings))
     missed = {
         asked: found[asked].sections[:3] for asked, place in wordings.items() if place not in found[asked].sections[:3]
@@ -197,7 +200,7 @@ def test_nothing_is_loaded_before_the_field_is_entered(visit: Open) -> None:
     assert sum(request.sizes()["responseBodySize"] for request in asked) <= 900 * 1024
 
 
-@pytest.mark.parametrize("lost", ["find.js", "titles.json", "texts.json"])
+@pytest.mark.parametrize("lost", [rarely("find.js"), rarely("titles.json"), "texts.json"])
 def test_what_did_not_come_is_asked_for_again_with_the_next_query(lost: str, visit: Open) -> None:
     seen = visit("basics/vmap/")
     page = seen.page
@@ -286,7 +289,7 @@ def test_a_phone_whose_keys_take_no_completion_shows_none(visit: Open) -> None:
     expect(completion).not_to_be_visible()
 
 
-@pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
+@pytest.mark.parametrize("view", [rarely(View("light", 1280)), View("dark", 390)], ids=str)
 def test_back_from_an_answer_the_search_still_has_the_question(view: View, visit: Open) -> None:
     page = visit("", view).page
     opener = page.locator("label.md-header__button[for=__search]" if view.width < 600 else ".md-search__input")
@@ -343,7 +346,7 @@ def test_messages_of_materialx_are_answered_with_their_ids(visit: Open) -> None:
     assert answers == [[5, 1, None], [7, 3, "vmap"]]
 
 
-@pytest.mark.parametrize("view", [View("light", 1280), View("dark", 390)], ids=str)
+@pytest.mark.parametrize("view", [View("light", 1280), rarely(View("dark", 390))], ids=str)
 def test_text_that_arrives_without_a_key_is_looked_up(view: View, visit: Open) -> None:
     page = visit("", view).page
     page.locator("label.md-header__button[for=__search]" if view.width < 600 else ".md-search__input").click()
@@ -364,7 +367,7 @@ def test_enter_leads_to_the_first_result_and_its_section_is_named(visit: Open) -
     page.wait_for_url(re.compile(r"/answers/loops/.*#early-exit$"))
 
 
-@pytest.mark.parametrize("way", ["click", "keys"])
+@pytest.mark.parametrize("way", [rarely("click"), "keys"])
 def test_the_large_title_of_a_result_leads_to_its_section(way: str, visit: Open) -> None:
     page = visit().page
     search(page, "how do I stop a loop early")
