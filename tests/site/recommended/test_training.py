@@ -314,6 +314,8 @@ def test_a_padded_batch_counts_its_real_rows(data: Array, columns: tuple[int, ..
     with np.errstate(all="ignore"):
         assert_same(value, (data[:kept].astype(float) ** 2).sum())
     assert count == kept
+    pixels = np.full_like(x, 200, np.uint8)  # whose square is 64 in uint8
+    assert program(f"{DATA}#last-batch", "total")["total"](pixels, np.arange(4) < kept)[0] == 40_000 * kept
 
 
 @attack(
