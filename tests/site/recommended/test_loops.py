@@ -210,6 +210,7 @@ def test_a_loop_under_jit_is_traced_once_and_adds(calls: int) -> None:
     for call in range(calls):
         assert fresh(call + np.arange(3.0, dtype=np.float32)) == 3 * call + 3
     assert len(traces) == 1
+    assert fresh(jnp.ones(1000, jnp.bfloat16)) == 1000  # a total in bfloat16 stops at 256
 
 
 @cache
@@ -259,6 +260,8 @@ def test_two_loops_become_a_table_of_all_pairs(p: Array, q: Array, i: int) -> No
     table, pascal = table_and_pascal()
     assert_same(table(p, q), spatial.distance.cdist(p.astype(float), q.astype(float)))
     assert_same(pascal[i], special.comb(i + np.arange(17), i), rtol=0)
+    pixels = np.uint8([[0, 0], [200, 0], [0, 30]])  # whose squares wrap around in uint8
+    assert_same(table(pixels, pixels), spatial.distance.cdist(pixels.astype(float), pixels.astype(float)))
 
 
 def test_a_limit_by_the_norm_would_be_found() -> None:
