@@ -13,6 +13,7 @@ from flax.errors import TraceContextError
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import attack, program
+from tests.site.recommended.shown import shows
 from tests.site.strategies import arrays, assert_same, slopes
 
 pytestmark = pytest.mark.slow  # each compiles a step
@@ -322,6 +323,10 @@ def test_averages_are_those_of_all_examples(batches: list[tuple[Array, Array]]) 
     found = metrics.compute()
     assert_same(found["loss"], np.mean(losses), rtol=1e-3)
     assert_same(found["accuracy"], np.mean(right))
+    shows(f"{PAGE}#metrics", "A label of -1 is no error: its loss is that of the last class")
+    metrics.reset()
+    averaged["evaluate"](metrics, logits, np.full(3, -1))
+    assert_same(metrics.compute()["loss"], np.mean(np.logaddexp(*wide.T) - wide[:, -1]), rtol=1e-3)
 
 
 @attack(f"{PAGE}#overhead", f"{PAGE}#donate", x=ROWS, kernel=KERNELS)
