@@ -260,7 +260,7 @@ def test_two_loops_become_a_table_of_all_pairs(p: Array, q: Array, i: int) -> No
     table, pascal = table_and_pascal()
     assert_same(table(p, q), spatial.distance.cdist(p.astype(float), q.astype(float)))
     assert_same(pascal[i], special.comb(i + np.arange(17), i), rtol=0)
-    pixels = np.uint8([[0, 0], [200, 0], [0, 30]])  # whose squares wrap around in uint8
+    pixels = np.array([[0, 0], [200, 0], [0, 30]], np.uint8)  # whose squares wrap around in uint8
     assert_same(table(pixels, pixels), spatial.distance.cdist(pixels.astype(float), pixels.astype(float)))
 
 
