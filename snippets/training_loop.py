@@ -44,7 +44,7 @@ def init(key: jax.Array) -> Params:
 def summed_loss(params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
     """The sum over the real examples, and how many there are."""
     guess = jnp.tanh(batch["x"] @ params["w"] + params["b"]) @ params["v"]
-    errors = batch["real"] * (guess - batch["y"]) ** 2
+    errors = batch["real"] * optax.squared_error(guess, batch["y"])
     return errors.sum(), batch["real"].sum()
 # --8<-- [end:loss]
 
