@@ -22,7 +22,7 @@ def loss(params: Params, x: jax.Array, y: jax.Array,
     low, x = cast(params, compute), x.astype(compute)
     hidden = jnp.tanh(x @ low["w"])
     guess = (hidden @ low["v"]).astype(jnp.float32)
-    return jnp.mean((guess - y) ** 2)
+    return optax.squared_error(guess, y).mean()
 # --8<-- [end:loss]
 
 

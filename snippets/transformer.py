@@ -77,7 +77,7 @@ def rotate(x: jax.Array, position: jax.Array) -> jax.Array:
     speed = 0.01 ** (jnp.arange(half) / half)  # radians per position
     angle = position[:, None, None] * speed
     cos, sin = jnp.cos(angle), jnp.sin(angle)
-    a, b = x[..., :half], x[..., half:]
+    a, b = jnp.split(x, 2, axis=-1)  # an even number of columns
     turned = [a * cos - b * sin, a * sin + b * cos]
     return jnp.concatenate(turned, axis=-1).astype(x.dtype)
 # --8<-- [end:rotate]

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +15,9 @@ from tests.site.recommended.attack import program
 COLUMN = jnp.ones((4, 1))  # beside rows of shape (4,)
 REFUSED = "(?i)shape"
 chains: Any = import_module("chains")
+mixed_precision: Any = import_module("mixed_precision")
+training_loop: Any = import_module("training_loop")
+transformer: Any = import_module("transformer")
 
 
 def test_a_column_of_targets_is_refused() -> None:
@@ -99,3 +103,21 @@ def test_levels_of_whole_numbers_are_joined_as_those_of_floats(start: float) -> 
 def test_what_is_not_there_after_a_peak_of_whole_numbers_is_nan() -> None:
     found = program("speed/lax.md", "after_peak")["after_peak"](jnp.array([1, 2, 5]))
     np.testing.assert_array_equal(found, [5, np.nan, np.nan])
+
+
+def test_a_column_of_targets_is_refused_by_the_larger_programs() -> None:
+    with pytest.raises(ValueError, match=REFUSED):
+        mixed_precision.loss(mixed_precision.init(jax.random.key(0)), jnp.ones((4, 16)), COLUMN, jnp.float32)
+    batch = {"x": jnp.ones((4, 8)), "y": COLUMN, "real": jnp.ones(4)}
+    with pytest.raises(ValueError, match=REFUSED):
+        training_loop.summed_loss(training_loop.init(jax.random.key(0)), batch)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 5])
+def test_an_odd_number_of_columns_has_no_pairs_to_rotate(columns: int) -> None:
+    x = jnp.ones((4, 2, columns))
+    with pytest.raises(ValueError, match="split"):
+        transformer.rotate(x, jnp.arange(4))
+    given = {"jnp": jnp, "jax": jax}
+    with pytest.raises(ValueError, match="split"):
+        program("train/weights.md", "rotate", **given)["rotate"](x)
