@@ -129,6 +129,18 @@ def test_a_smoothed_series_is_that_of_the_loop(x: Array, unroll: int) -> None:
     assert_same(low[-1], 100, rtol=5e-3)
 
 
+@attack(
+    x=st.sampled_from([jnp.bfloat16, jnp.float16, jnp.int8, jnp.uint8, jnp.int32, jnp.float32]).flatmap(
+        lambda dtype: st.lists(st.integers(0, 120), min_size=4, max_size=4).map(lambda x: jnp.asarray(x * 100, dtype))
+    )
+)
+def test_running_moments_are_those_of_all_in_every_dtype(x: jax.Array) -> None:
+    mean, variance = named("speed/parallel-scans.md", "running")(x)
+    wide = np.asarray(x, np.float64)
+    assert_same(mean[-1], wide.mean(), rtol=1e-3)
+    assert_same(variance[-1], wide.var(), rtol=1e-3)
+
+
 @attack(x=arrays((4,), odd=False), scale=st.sampled_from([1, 100]))
 def test_a_masked_loop_ends_where_the_other_does(x: Array, scale: int) -> None:
     x = x * scale
