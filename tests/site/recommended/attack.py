@@ -20,7 +20,10 @@ PROJECT = find_project(Path(__file__))
 ATTACKED: dict[str, str] = {}  # recommendation -> the test that attacks it
 sys.path.insert(0, str(PROJECT.root / "snippets"))
 few, many = pytest.param(FEW, marks=pytest.mark.brief), pytest.param(MANY, marks=pytest.mark.slow)
-examples, slow_examples = (pytest.mark.parametrize("count", counts) for counts in ([few, many], [many]))
+two = pytest.param(2, marks=pytest.mark.brief)
+examples, two_examples, slow_examples = (
+    pytest.mark.parametrize("count", counts) for counts in ([few, many], [two, many], [many])
+)
 RULES = "defvjp", "defjvp", "defjvps"  # methods that give a function its rule
 Attack = Callable[[Callable[..., None]], Callable[[int], None]]
 
@@ -28,6 +31,11 @@ Attack = Callable[[Callable[..., None]], Callable[[int], None]]
 def attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:
     """Make a test of a function that asserts something about any of these inputs, and enter what it attacks."""
     return _attack(names, examples, inputs)
+
+
+def long_attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:
+    """Make the test that `attack` makes, but with two inputs where it makes few: each compiles for seconds."""
+    return _attack(names, two_examples, inputs)
 
 
 def slow_attack(*names: str, **inputs: st.SearchStrategy[Any]) -> Attack:

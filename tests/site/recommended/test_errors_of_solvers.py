@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.site.recommended.attack import attack
+from tests.site.recommended.attack import attack, long_attack
 from tests.site.recommended.entries import fixed, refused
 from tests.site.strategies import arrays
 
@@ -17,14 +17,14 @@ small = partial(arrays, dtype="float32", odd=False)
 near = partial(np.testing.assert_allclose, rtol=1e-3, atol=0.011)  # numbers that are printed have two digits
 
 
-@attack(f"{SOLVERS}#control-term", rough=st.lists(st.sampled_from([0.0, 0.5, -1.0]), min_size=2, max_size=2))
+@long_attack(f"{SOLVERS}#control-term", rough=st.lists(st.sampled_from([0.0, 0.5, -1.0]), min_size=2, max_size=2))
 def test_each_value_has_noise_of_its_own(rough: list[float]) -> None:
     changes = {"[0.1, 0.2]": str(rough), "path.ys.shape": "path.ys[0], noise"}
     end, noise = fixed(f"{SOLVERS}#control-term", changes)
     near(end, euler(rough, noise, 10, 0.1))
 
 
-@attack(f"{SOLVERS}#brownian-range", end=st.sampled_from([0.5, 1.0, 2.0, 3.0]))
+@long_attack(f"{SOLVERS}#brownian-range", end=st.sampled_from([0.5, 1.0, 2.0, 3.0]))
 def test_noise_lasts_as_long_as_the_solve(end: float) -> None:
     changes = {"until.ys.shape": "until.ys[0], longer"}
     last, noise = fixed(f"{SOLVERS}#brownian-range", changes, end=end)

@@ -20,7 +20,7 @@ from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import initialize_model, log_density
 from scipy import stats
 
-from tests.site.recommended.attack import attack, program, slow_attack
+from tests.site.recommended.attack import attack, long_attack, program, slow_attack
 from tests.site.strategies import arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
@@ -223,7 +223,7 @@ def test_a_column_counts_each_row_with_each_mean(data: list[float], slope: float
         np.testing.assert_allclose(found, expected, rtol=1e-3)
 
 
-@attack(f"{MODELS}#float64", size=st.integers(1, 40))
+@long_attack(f"{MODELS}#float64", size=st.integers(1, 40))
 def test_in_float64_a_smooth_covariance_has_its_density(size: int) -> None:
     with jax.enable_x64(True):
         found = defined("float64", "log_prob")(size)
