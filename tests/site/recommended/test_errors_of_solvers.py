@@ -1,4 +1,4 @@
-"""Fixes of the error dictionary for solvers and samplers, against NumPy and loops of its own."""
+"""Fixes of the error dictionary for solvers and samplers, against NumPy, SciPy and loops of its own."""
 
 from functools import partial
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 from hypothesis import strategies as st
+from scipy import stats
 
 from tests.site.recommended.attack import attack, long_attack
 from tests.site.recommended.entries import fixed, refused
@@ -102,3 +103,127 @@ def test_a_step_has_the_shape_of_its_start(start: Array) -> None:
 def test_steps_have_one_size_less(y: Array, x: Array) -> None:
     [steps] = fixed(f"{SOLVERS}#symbolic-axis", {"jnp.ones(3), jnp.ones(2)": "jnp.array(y), jnp.array(x)"}, y=y, x=x)
     near(steps, y[1:] - x)
+
+
+@attack(f"{SOLVERS}#save-times", times=st.lists(st.integers(1, 40), min_size=2, max_size=2, unique=True))
+def test_a_solve_ends_with_the_last_of_the_times(times: list[int]) -> None:
+    given = np.array(sorted(times), "float32") / 10
+    [ys] = fixed(f"{SOLVERS}#save-times", times=given)
+    near(ys, np.exp(-given))
+
+
+@attack(f"{SOLVERS}#one-scalar", x=st.lists(st.integers(-9, 9), min_size=2, max_size=2))
+def test_the_sum_of_the_squares_is_least_at_the_point(x: list[int]) -> None:
+    [best] = fixed(f"{SOLVERS}#one-scalar", squares=lambda y, args: (y - np.array(x, "float32")) ** 2)
+    near(best, x)
+
+
+@attack(f"{SOLVERS}#solver-class", start=st.sampled_from([0.0, -5.0, 0.25, 4.0, 1e-3]))
+def test_a_decay_is_solved_from_any_start(start: float) -> None:
+    [ys] = fixed(f"{SOLVERS}#solver-class", {"0.1, 1.0": "0.1, start"}, start=start)
+    near(ys, [start * np.exp(-1)])
+    refused(f"{SOLVERS}#solver-class", {"0.1, 1.0": "0.1, start"}, start=start)
+
+
+@attack(f"{SOLVERS}#no-sign-change", square=st.sampled_from([4.5, 5.5, 6.25, 8.75]))
+def test_bisection_finds_the_root_between_its_ends(square: float) -> None:
+    def beyond(y: Any, _: Any) -> Any:
+        return y**2 - square
+
+    values, root = fixed(f"{SOLVERS}#no-sign-change", beyond=beyond)
+    near(values, np.arange(4.0) ** 2 - square)
+    near(root, np.sqrt(square))
+    refused(f"{SOLVERS}#no-sign-change", beyond=beyond)
+
+
+@attack(
+    f"{SOLVERS}#singular",
+    u=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    v=st.tuples(st.integers(1, 4), st.integers(-4, -1)),
+)
+def test_the_smallest_of_the_solutions_is_returned(u: tuple[int, int], v: tuple[int, int]) -> None:
+    table = np.outer(u, v).astype("float32")
+    [x] = fixed(f"{SOLVERS}#singular", table=table)
+    near(x, np.linalg.pinv(table.astype(float), rcond=1e-6) @ [1.0, 2.0], atol=0.02)
+    refused(f"{SOLVERS}#singular", {"table = jnp.array([[1.0, 2.0], [2.0, 4.0]])": ""}, table=jax.numpy.array(table))
+
+
+@attack(f"{SOLVERS}#cholesky-tag", half=small((2, 2)))
+def test_a_tagged_matrix_is_solved(half: Array) -> None:
+    table = (half @ half.T + np.eye(2) * (1 + np.abs(half).max() ** 2)).astype("float32")
+    [x] = fixed(f"{SOLVERS}#cholesky-tag", table=table)
+    near(x, np.linalg.solve(table.astype(float), np.ones(2)))
+    refused(f"{SOLVERS}#cholesky-tag", table=jax.numpy.array(table))
+
+
+@attack(
+    f"{SOLVERS}#invalid-parameter",
+    y=st.integers(-8, 8).map(lambda n: n / 4),
+    scale=st.integers(1, 40).map(lambda n: n / 8),
+)
+def test_a_density_is_that_of_both_distributions(y: float, scale: float) -> None:
+    [density] = fixed(f"{SOLVERS}#invalid-parameter", {"(0.5,)": f"({y},)", "jnp.array(2.0)": f"jnp.array({scale})"})
+    near(density, stats.halfnorm.logpdf(scale) + stats.norm.logpdf(y, 0, scale))
+
+
+@attack(f"{SOLVERS}#vector-field", angle=st.integers(-8, 8))
+def test_an_oscillator_turns(angle: int) -> None:
+    start = np.array([np.cos(angle), np.sin(angle)], "float32")
+    [ys] = fixed(f"{SOLVERS}#vector-field", begin=jax.numpy.array(start))
+    near(ys[0], [np.cos(angle - 1), np.sin(angle - 1)])
+
+
+@attack(f"{SOLVERS}#terms", start=st.sampled_from([0.0, -5.0, 0.25, 4.0]))
+def test_a_wrapped_function_is_a_term(start: float) -> None:
+    [ys] = fixed(f"{SOLVERS}#terms", {"0.1, 1.0).ys": "0.1, start).ys"}, start=start)
+    near(ys, [start * np.exp(-1)])
+
+
+@attack(f"{SOLVERS}#vector-structure", sides=small((3, 2)))
+def test_each_column_is_solved(sides: Array) -> None:
+    [x] = fixed(f"{SOLVERS}#vector-structure", {".shape": ""}, sides=jax.numpy.array(sides))
+    near(x, sides / np.array([[1], [2], [4]]))
+    refused(f"{SOLVERS}#vector-structure", sides=jax.numpy.array(sides))
+
+
+@attack(f"{SOLVERS}#model-arguments", slope=st.sampled_from([-1.0, 0.5, 2.0]))
+def test_the_posterior_is_that_of_the_named_data(slope: float) -> None:
+    [mean] = fixed(f"{SOLVERS}#model-arguments", {"y=2 * jnp.arange(3.0)": f"y={slope} * jnp.arange(3.0)"})
+    near(mean, slope * 500 / 501, atol=0.2)  # a normal prior, and a deviation of 0.1; the error is that of 20 draws
+
+
+@attack(f"{SOLVERS}#probs-or-logits", logits=small((3,)))
+def test_logits_are_those_of_the_softmax(logits: Array) -> None:
+    [probabilities] = fixed(
+        f"{SOLVERS}#probs-or-logits",
+        {
+            "jnp.allclose(dist.Categorical(logits=logits).probs, jax.nn.softmax(logits))": "dist.Categorical(logits=logits).probs"
+        },
+        logits=jax.numpy.array(logits),
+    )
+    wide = np.exp(logits.astype(float) - logits.max())
+    near(probabilities, wide / wide.sum())
+
+
+@attack(f"{SOLVERS}#svi-loss", slope=st.sampled_from([-2.0, 1.0, 2.0]))
+def test_the_guide_finds_the_slope(slope: float) -> None:
+    changes = {" 2 * jnp.arange(3.0)": f" {slope} * jnp.arange(3.0)", ".round(0)": ""}
+    [location] = fixed(f"{SOLVERS}#svi-loss", changes)
+    near(location, slope * 500 / 501, atol=0.2)  # noise of the gradients remains
+
+
+@attack(f"{SOLVERS}#state-and-key", seed=st.integers(0, 3))
+def test_a_step_takes_the_key_first(seed: int) -> None:
+    changes = {"step(jax.random.key(0)": f"step(jax.random.key({seed})", "after.position.shape": "after"}
+    state, rate = fixed(f"{SOLVERS}#state-and-key", changes)
+    near(state.logdensity, -0.5 * (np.asarray(state.position, float) ** 2).sum())
+    assert rate == ()
+
+
+@attack(f"{SOLVERS}#adaptation-steps", seed=st.integers(0, 1))
+def test_a_warm_up_tunes_both(seed: int) -> None:
+    changes = {"warmup.run(jax.random.key(0)": f"warmup.run(jax.random.key({seed})", "sorted(tuned)": "tuned"}
+    [tuned] = fixed(f"{SOLVERS}#adaptation-steps", changes)
+    assert {"step_size", "inverse_mass_matrix"} <= set(tuned)
+    assert 0 < tuned["step_size"] < 10
+    assert (np.asarray(tuned["inverse_mass_matrix"]) > 0).all()
