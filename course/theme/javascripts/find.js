@@ -309,7 +309,7 @@ const messageOf = (query) => {
     .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
     .replace(/See https?:\S+/g, "")
     .replace(/\S*\/\S+\.py(:\d+)*/g, "")
-    .replace(/KeyError: .*/s, "KeyError") // the key is the reader's own, and so is the name of a function
+    .replace(/KeyError: ["']?\S+$/s, "KeyError") // the key is the reader's own, and so is the name of a function
     .replace(/\S+(?<!__)\(\) (?=missing \d+ required positional)/, "")
     .trim();
 };
@@ -436,6 +436,13 @@ const literal = (query, text) => {
 // Whether a section outside of the dictionary, as those on libraries are, shows a message.
 const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.section.title} ${hit.section.text}`) > 0.3;
 
+// The answer on a library that has nearly a message among its wordings, instead of an entry that does not show the message.
+const worded = (hits, entry) => {
+  const [nearest] = hits.filter(({ section }) => OF_LIBRARY.test(section.location)).sort((a, b) => b.worded - a.worded);
+  const other = entry && (entry.literal > 0.1 || entry.worded > 0.5);
+  return nearest?.worded > 0.8 && !other ? nearest : entry;
+};
+
 const rank = ({ sections, index, seen, rare }, query, message) => {
   let asked = [...new Set(terms(message || reworded(query)))];
   if (asked.length > TERMS) {
@@ -456,6 +463,7 @@ const rank = ({ sections, index, seen, rare }, query, message) => {
     hit.section = section;
     hit.share = share(words, new Set(hit.queryTerms), rare);
     const [best, next] = likeness(new Set(asked), section.phrases, rare);
+    hit.worded = message ? likeness(words, section.phrases, rare)[0] : best;
     hit.likeness = best;
     hit.literal = section.kind === "error" ? literal(message || query, section.text) : 0;
     if (ofJax && OF_LIBRARY.test(section.location)) hit.score *= 0.7;
@@ -551,11 +559,12 @@ export const find = async (query, index = whole ??= readAll()) => {
   let note = "";
   // A message has an entry of its own, or none; what else is near comes after it.
   const ofPython = message.match(OF_PYTHON)?.[1];
-  const entry = hits.find(({ section, share, literal }) =>
+  const found = hits.find(({ section, share, literal }) =>
     ofPython
       ? explains(section, ofPython, query)
       : section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
   );
+  const entry = message ? worded(hits, found) : found;
   const own = exact || (!name && !entry && row);
   if (own) hits = [{ section: own, queryTerms: terms(text) }, ...hits.filter(({ section }) => section !== own)];
   else if (name) hits = [{ section: name, queryTerms: terms(text) }, ...hits];
