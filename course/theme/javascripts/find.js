@@ -142,6 +142,7 @@ const LONG = { title: 0.7, asked: 0.4, text: 0.7, of: 0.7 }; // and how much les
 // Answers on one library: a query that names none is rather asked of JAX.
 const OF_LIBRARY =
   /^answers\/(nnx|nnx-training|nnx-transforms|models-on-devices|optax|equinox-and-optax|equinox-state|solvers|many-solves|numpyro|numpyro-chains|orbax|mjx-and-brax|grain-and-checks|pallas)\//;
+const DICTIONARY_OF_LIBRARY = /^lookup\/errors-(flax|libraries|solvers)\//;
 const LIBRARY =
   /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|numpyro|mjx|mujoco|brax|maxtext|tunix|orbax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
 
@@ -436,6 +437,13 @@ const literal = (query, text) => {
 // Whether a section outside of the dictionary, as those on libraries are, shows a message.
 const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.section.title} ${hit.section.text}`) > 0.3;
 
+// What Python says of a call that does not fit a function. A section on a library explains it only for a function that it names.
+const OF_CALL = /(\S+\(\)) (?:missing \d+ required|got an unexpected keyword|takes \d+ positional)/;
+const ofCall = ({ location, text, asked }, query) => {
+  const [, called] = query.match(OF_CALL) ?? [];
+  return !called || !DICTIONARY_OF_LIBRARY.test(location) || [text, ...asked].some((text) => text.includes(called));
+};
+
 // The answer on a library that has nearly a message among its wordings, instead of an entry that does not show the message.
 const worded = (hits, entry) => {
   const [nearest] = hits.filter(({ section }) => OF_LIBRARY.test(section.location)).sort((a, b) => b.worded - a.worded);
@@ -466,6 +474,7 @@ const rank = ({ sections, index, seen, rare }, query, message) => {
     hit.worded = message ? likeness(words, section.phrases, rare)[0] : best;
     hit.likeness = best;
     hit.literal = section.kind === "error" ? literal(message || query, section.text) : 0;
+    if (!ofCall(section, query)) hit.score *= 0.1;
     if (ofJax && OF_LIBRARY.test(section.location)) hit.score *= 0.7;
     hit.score *= WEIGHT[section.kind] * (1 + hit.literal) * (0.4 + hit.share) * (1 + 3 * (best + 0.4 * next) ** 1.5);
   }
@@ -562,7 +571,7 @@ export const find = async (query, index = whole ??= readAll()) => {
   const found = hits.find(({ section, share, literal }) =>
     ofPython
       ? explains(section, ofPython, query)
-      : section.kind === "error" && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
+      : section.kind === "error" && ofCall(section, query) && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
   );
   const entry = message ? worded(hits, found) : found;
   const own = exact || (!name && !entry && row);

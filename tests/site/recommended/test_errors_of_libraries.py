@@ -189,3 +189,49 @@ def test_decayed_weights_are_added(weights: Array, rate: float) -> None:
     update, names = fixed(f"{LIBRARIES}#optax-names", changes, weights=weights)
     near(update, rate * weights.astype(float))
     assert all(names)
+
+
+@attack(f"{LIBRARIES}#not-callable", slope=small((2,)), rows=st.lists(st.integers(-9, 9), min_size=1, max_size=5))
+def test_functions_scale_tune_and_batch(slope: Array, rows: list[int]) -> None:
+    changes = {"update(jnp.ones(2)": "update(slope", "[4, 7, 2, 5]": str(rows)}
+    first, tuned, batches = fixed(f"{LIBRARIES}#not-callable", changes, slope=slope)
+    near(first, -0.1 * slope.astype(float))
+    near(tuned, -0.1 * slope.astype(float))
+    assert batches == [rows[at : at + 2] for at in range(0, len(rows), 2)]
+
+
+@attack(f"{LIBRARIES}#operands-of-a-model", seed=st.integers(0, 2**31))
+def test_a_model_moves_by_its_slopes(seed: int) -> None:
+    mlp = eqx.nn.MLP(2, 1, 4, 1, key=jax.random.key(seed))
+    changes = {"moved.layers[-1].bias - mlp.layers[-1].bias": "moved, slopes"}
+    moved, slopes = fixed(f"{LIBRARIES}#operands-of-a-model", changes, mlp=mlp, slopes=eqx.filter_grad(ones_of)(mlp))
+    for new, old, slope in zip(
+        *(jax.tree.leaves(eqx.filter(tree, eqx.is_array)) for tree in (moved, mlp, slopes)), strict=True
+    ):
+        np.testing.assert_array_equal(new, old + slope)
+    assert moved.activation is mlp.activation
+
+
+def ones_of(model: Any) -> Any:
+    """Return the sum of what a model makes of ones."""
+    return model(jax.numpy.ones(2)).sum()
+
+
+@attack(f"{LIBRARIES}#unpack", batch=st.integers(1, 3), length=st.integers(1, 4))
+def test_attention_is_that_of_each_example(batch: int, length: int) -> None:
+    words = jax.random.normal(jax.random.key(length), (batch, length, 4))
+    found, attention = fixed(f"{LIBRARIES}#unpack", {".shape)": ", attention)"}, words=words)
+    near(found, np.stack([attention(one, one, one) for one in words]))
+
+
+@attack(f"{LIBRARIES}#class-arguments", features=st.integers(-3, 9))
+def test_an_annotated_field_is_an_argument(features: int) -> None:
+    [scaled] = fixed(f"{LIBRARIES}#class-arguments", {"features=4": "features=features"}, features=features)
+    near(scaled, [features, features])
+
+
+@attack(f"{LIBRARIES}#other-state", slope=small((2,)))
+def test_the_state_of_adam_steps(slope: Array) -> None:
+    [step] = fixed(f"{LIBRARIES}#other-state", {"jnp.ones(2), begun": "slope, begun", ".round(3)": ""}, slope=slope)
+    wide = slope.astype(float)
+    near(step, -0.1 * wide / (np.abs(wide) + 1e-8))

@@ -227,3 +227,9 @@ def test_a_warm_up_tunes_both(seed: int) -> None:
     assert {"step_size", "inverse_mass_matrix"} <= set(tuned)
     assert 0 < tuned["step_size"] < 10
     assert (np.asarray(tuned["inverse_mass_matrix"]) > 0).all()
+
+
+@attack(f"{SOLVERS}#implicit-tolerances", start=st.sampled_from([0.0, -5.0, 0.25, 40.0]))
+def test_an_implicit_solver_takes_adaptive_steps(start: float) -> None:
+    [ys] = fixed(f"{SOLVERS}#implicit-tolerances", {"0.1, 1.0, stepsize": "0.1, start, stepsize"}, start=start)
+    near(ys, [start * np.exp(-1)])
