@@ -288,12 +288,12 @@ const read = async (texts) => {
 // --- messages ------------------------------------------------------------------------------------------------------
 
 // What Python says of any code, with JAX or without. A section that has the words of such a message explains it only where it
-// shows it; a KeyError, which is no more than a key, only where the traceback shows the call.
+// shows it; a KeyError, which is no more than a key, only where the traceback shows the call or the key is among its wordings.
 const OF_PYTHON =
   /^(?:\w+Error: )?(KeyError$|(?:list|tuple|string) index out of range|name '\w+' is not defined|'(?:bool|dict|float|int|list|module|NoneType|set|str|tuple)' object (?:is not|has no attribute) [\w']+)/;
 const explains = ({ title, text, asked }, said, query) =>
   said === "KeyError"
-    ? title.includes("debug.print") && /\bdebug\.print\(/.test(query)
+    ? asked.includes(query.trim()) || (title.includes("debug.print") && /\bdebug\.print\(/.test(query))
     : [title, text, ...asked].some((text) => text.includes(said));
 
 const RAISED = /(?:^|[\s(])((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit))(?=:|\s*$|\s*\n)/g;
@@ -447,8 +447,8 @@ const ofCall = ({ location, text, asked }, query) => {
 // The answer on a library that has nearly a message among its wordings, instead of an entry that does not show the message.
 const worded = (hits, entry) => {
   const [nearest] = hits.filter(({ section }) => OF_LIBRARY.test(section.location)).sort((a, b) => b.worded - a.worded);
-  const other = entry && (entry.literal > 0.1 || entry.worded > 0.5);
-  return nearest?.worded > 0.8 && !other ? nearest : entry;
+  const shown = entry?.literal > 0.1 || entry?.worded > Math.max(0.5, nearest?.worded - 0.4);
+  return nearest?.worded > 0.8 && !shown ? nearest : entry;
 };
 
 const rank = ({ sections, index, seen, rare }, query, message) => {
