@@ -447,7 +447,7 @@ const ofCall = ({ location, text, asked }, query) => {
 // The answer on a library that has nearly a message among its wordings, instead of an entry that does not show the message.
 const worded = (hits, entry) => {
   const [nearest] = hits.filter(({ section }) => OF_LIBRARY.test(section.location)).sort((a, b) => b.worded - a.worded);
-  const shown = entry?.literal > 0.1 || entry?.worded > Math.max(0.5, nearest?.worded - 0.4);
+  const shown = entry?.literal > 0.1 || entry?.worded > Math.max(0.5, nearest?.worded - 0.3);
   return nearest?.worded > 0.8 && !shown ? nearest : entry;
 };
 
