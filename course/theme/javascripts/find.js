@@ -569,9 +569,8 @@ export const find = async (query, index = whole ??= readAll()) => {
   // A message has an entry of its own, or none; what else is near comes after it.
   const ofPython = message.match(OF_PYTHON)?.[1];
   const found = hits.find(({ section, share, literal }) =>
-    ofPython
-      ? explains(section, ofPython, query)
-      : section.kind === "error" && ofCall(section, query) && (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
+    ofPython ? explains(section, ofPython, query) : section.kind === "error" && ofCall(section, query) &&
+      (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
   );
   const entry = message ? worded(hits, found) : found;
   const own = exact || (!name && !entry && row);

@@ -197,7 +197,7 @@ def test_heads_must_divide_the_features(heads: int, features: int) -> None:
 
 @attack(f"{FLAX}#metric-keyword", logits=small((4, 3)), labels=st.lists(st.integers(0, 2), min_size=4, max_size=4))
 def test_metrics_take_their_keywords(logits: Array, labels: list[int]) -> None:
-    given = {"logits": jax.numpy.array(logits), "labels": np.array(labels)}
+    given: dict[str, Any] = {"logits": jax.numpy.array(logits), "labels": np.array(labels)}
     loss = np.abs(logits).max() / 8
     [values] = fixed(f"{FLAX}#metric-keyword", {"jnp.array(0.5)": "loss"}, loss=loss, **given)
     near(values["accuracy"], (logits.argmax(1) == np.array(labels)).mean())
