@@ -77,7 +77,7 @@ TREE = (
             Cause(
                 "A seed or a jaxpr is invalid",
                 (
-                    ("errors-arguments.md#seed-integer", "PRNG key seed must be an integer"),
+                    ("errors-structures.md#seed-integer", "PRNG key seed must be an integer"),
                     ("errors.md#JaxprTypeError", "JaxprTypeError"),
                 ),
             ),
@@ -322,10 +322,10 @@ TREE = (
                 "Random keys",
                 (
                     ("errors.md#KeyReuseError", "KeyReuseError"),
-                    ("errors-arguments.md#key-dtype", "does not accept dtypes key"),
-                    ("errors-arguments.md#invalid-key-data", "JAX encountered invalid PRNG key data"),
-                    ("errors-arguments.md#larger-sample", "Cannot take a larger sample"),
-                    ("errors-arguments.md#single-key", "accepts a single key"),
+                    ("errors-structures.md#key-dtype", "does not accept dtypes key"),
+                    ("errors-structures.md#invalid-key-data", "JAX encountered invalid PRNG key data"),
+                    ("errors-structures.md#larger-sample", "Cannot take a larger sample"),
+                    ("errors-structures.md#single-key", "accepts a single key"),
                 ),
             ),
         ),

@@ -160,7 +160,7 @@ def test_a_misspelled_word_is_taken_for_the_one_that_was_meant(typed: str, meant
         ("ModuleNotFoundError: No module named 'tensorflow_probability.substrates'", "no entry"),
         ("TypeError: normalize() got an unexpected keyword argument 'a_min'", "no entry"),
         ("ValueError: unknown dialect: linalg", "no entry"),
-        ("'float' object is not callable", "no entry"),
+        ("'int' object is not subscriptable", "no entry"),
         ("IndexError: list index out of range", "no entry"),
         ("KeyError: 'bias'", "no entry"),
         ("NameError: name 'params' is not defined", "no entry"),

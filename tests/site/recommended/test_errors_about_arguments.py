@@ -13,7 +13,7 @@ from jax.experimental import checkify
 
 from tests.site.recommended.attack import attack, program
 from tests.site.recommended.entries import fixed, refused
-from tests.site.strategies import Transformation, arrays, assert_same, dtypes, keys, shapes, transformations
+from tests.site.strategies import Transformation, arrays, assert_same, dtypes, shapes, transformations
 
 Array = np.ndarray[Any, Any]
 ERRORS = "lookup/errors-arguments.md"
@@ -243,54 +243,6 @@ def test_both_conversions_add(x: Array, n: Array) -> None:
         assert_same(found, x + n)
     if n.dtype != bool:  # which add does not take
         refused(f"{ERRORS}#same-dtypes", changes, x=jnp.asarray(x), n=jnp.asarray(n))
-
-
-@attack(
-    f"{ERRORS}#key-dtype", f"{ERRORS}#invalid-key-data", seed=st.integers(0, 2**32 - 1), other=st.integers(0, 2**32 - 1)
-)
-def test_each_number_makes_a_stream_of_its_own(seed: int, other: int) -> None:
-    epochs = fixed(f"{ERRORS}#key-dtype", {".round(3)": ""}, key=jax.random.key(seed))
-    assert epochs[::2] == [0, 1, 2] and len({float(noise) for noise in epochs[1::2]}) == 3
-    assert [float(jax.random.normal(jax.random.fold_in(jax.random.key(seed), epoch))) for epoch in range(3)] == epochs[
-        1::2
-    ]
-    refused(f"{ERRORS}#key-dtype", key=jax.random.key(seed))
-    [draw] = fixed(f"{ERRORS}#invalid-key-data", {"42": "seed"}, seed=seed)
-    [second] = fixed(f"{ERRORS}#invalid-key-data", {"42": "seed"}, seed=other)
-    assert (seed == other) == bool((draw == second).all()) and len({*map(float, draw)}) == 3
-    [same] = fixed(f"{ERRORS}#invalid-key-data", {"42": "seed"}, seed=2**32 + seed)
-    assert bool((draw == same).all()), "as the entry says of higher bits"
-    refused(f"{ERRORS}#invalid-key-data", {"42": "seed"}, match=f"Got {seed}", seed=seed)
-
-
-@attack(f"{ERRORS}#seed-integer", whole=st.integers(0, 2**31), part=st.sampled_from([0.0, 0.25, 0.75]))
-def test_a_float_seed_is_that_of_its_whole_number(whole: int, part: float) -> None:
-    [draw] = fixed(f"{ERRORS}#seed-integer", seed=whole + part)
-    np.testing.assert_array_equal(draw, jax.random.normal(jax.random.key(whole), (3,)))
-    [other] = fixed(f"{ERRORS}#seed-integer", seed=whole + 1 + part)
-    assert not (draw == other).all()
-    compiled = jax.jit(lambda seed: jax.random.key(seed.astype(int)))(jnp.float32(whole % 2**20 + part))
-    assert compiled == jax.random.key(whole % 2**20)
-    refused(f"{ERRORS}#seed-integer", seed=whole + part)
-
-
-@attack(f"{ERRORS}#single-key", key=keys())
-def test_a_row_for_each_key_is_its_draw(key: jax.Array) -> None:
-    rows = jax.random.split(key, 4)
-    one, each = fixed(f"{ERRORS}#single-key", {".shape": ""}, keys=rows)
-    assert_same(one, jax.random.normal(rows[0], (4, 2)))
-    assert_same(each, np.stack([jax.random.normal(row, (2,)) for row in rows]))
-    assert len(np.unique(each)) == len(np.unique(one)) == 8
-    refused(f"{ERRORS}#single-key", keys=rows)
-
-
-@attack(f"{ERRORS}#larger-sample", key=keys(), x=small((3,)).map(lambda x: x + np.arange(3, dtype="f4") * 100))
-def test_a_sample_is_of_the_population(key: jax.Array, x: Array) -> None:
-    changes = {"jax.random.key(0)": "key", "jnp.arange(3)": "x"}
-    once, often = fixed(f"{ERRORS}#larger-sample", changes, key=key, x=jnp.asarray(x))
-    assert sorted(map(float, once)) == sorted(map(float, x))
-    assert {*map(float, often)} <= {*map(float, x)} and often.shape == (5,)
-    refused(f"{ERRORS}#larger-sample", changes, key=key, x=jnp.asarray(x))
 
 
 @attack(f"{ERRORS}#incompatible-shapes", batch=arrays(st.sampled_from([(4, 3), (3, 3), (1, 3)])), bias=arrays((4,)))

@@ -1,4 +1,4 @@
-"""Fixes of the error dictionary for loops, `vmap`, pytrees, callbacks and derivatives, against loops of Python."""
+"""Fixes of the error dictionary for loops, `vmap`, pytrees, keys, callbacks and derivatives, against loops of Python."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from tests.site.recommended.attack import attack, program
 from tests.site.recommended.entries import compiled_fix, fixed, refused
 from tests.site.recommended.shown import shows
-from tests.site.strategies import Transformation, arrays, assert_same, dtypes, slopes, transformations
+from tests.site.strategies import Transformation, arrays, assert_same, dtypes, keys, slopes, transformations
 
 Array = np.ndarray[Any, Any]
 STRUCTURES, DERIVATIVES = "lookup/errors-structures.md", "lookup/errors-derivatives.md"
@@ -307,3 +307,54 @@ def test_a_rule_of_its_own_gives_the_slope(x: float) -> None:
     assert_same(found[0], 2 * x)
     assert_same(found[1], slopes(lambda x: 2 * x, x))
     refused(f"{DERIVATIVES}#no-rule", {"(1.0)": "(x)"}, x=x)
+
+
+@attack(
+    f"{STRUCTURES}#key-dtype",
+    f"{STRUCTURES}#invalid-key-data",
+    seed=st.integers(0, 2**32 - 1),
+    other=st.integers(0, 2**32 - 1),
+)
+def test_each_number_makes_a_stream_of_its_own(seed: int, other: int) -> None:
+    epochs = fixed(f"{STRUCTURES}#key-dtype", {".round(3)": ""}, key=jax.random.key(seed))
+    assert epochs[::2] == [0, 1, 2] and len({float(noise) for noise in epochs[1::2]}) == 3
+    assert [float(jax.random.normal(jax.random.fold_in(jax.random.key(seed), epoch))) for epoch in range(3)] == epochs[
+        1::2
+    ]
+    refused(f"{STRUCTURES}#key-dtype", key=jax.random.key(seed))
+    [draw] = fixed(f"{STRUCTURES}#invalid-key-data", {"42": "seed"}, seed=seed)
+    [second] = fixed(f"{STRUCTURES}#invalid-key-data", {"42": "seed"}, seed=other)
+    assert (seed == other) == bool((draw == second).all()) and len({*map(float, draw)}) == 3
+    [same] = fixed(f"{STRUCTURES}#invalid-key-data", {"42": "seed"}, seed=2**32 + seed)
+    assert bool((draw == same).all()), "as the entry says of higher bits"
+    refused(f"{STRUCTURES}#invalid-key-data", {"42": "seed"}, match=f"Got {seed}", seed=seed)
+
+
+@attack(f"{STRUCTURES}#seed-integer", whole=st.integers(0, 2**31), part=st.sampled_from([0.0, 0.25, 0.75]))
+def test_a_float_seed_is_that_of_its_whole_number(whole: int, part: float) -> None:
+    [draw] = fixed(f"{STRUCTURES}#seed-integer", seed=whole + part)
+    np.testing.assert_array_equal(draw, jax.random.normal(jax.random.key(whole), (3,)))
+    [other] = fixed(f"{STRUCTURES}#seed-integer", seed=whole + 1 + part)
+    assert not (draw == other).all()
+    compiled = jax.jit(lambda seed: jax.random.key(seed.astype(int)))(jnp.float32(whole % 2**20 + part))
+    assert compiled == jax.random.key(whole % 2**20)
+    refused(f"{STRUCTURES}#seed-integer", seed=whole + part)
+
+
+@attack(f"{STRUCTURES}#single-key", key=keys())
+def test_a_row_for_each_key_is_its_draw(key: jax.Array) -> None:
+    rows = jax.random.split(key, 4)
+    one, each = fixed(f"{STRUCTURES}#single-key", {".shape": ""}, keys=rows)
+    assert_same(one, jax.random.normal(rows[0], (4, 2)))
+    assert_same(each, np.stack([jax.random.normal(row, (2,)) for row in rows]))
+    assert len(np.unique(each)) == len(np.unique(one)) == 8
+    refused(f"{STRUCTURES}#single-key", keys=rows)
+
+
+@attack(f"{STRUCTURES}#larger-sample", key=keys(), x=small((3,)).map(lambda x: x + np.arange(3, dtype="f4") * 100))
+def test_a_sample_is_of_the_population(key: jax.Array, x: Array) -> None:
+    changes = {"jax.random.key(0)": "key", "jnp.arange(3)": "x"}
+    once, often = fixed(f"{STRUCTURES}#larger-sample", changes, key=key, x=jnp.asarray(x))
+    assert sorted(map(float, once)) == sorted(map(float, x))
+    assert {*map(float, often)} <= {*map(float, x)} and often.shape == (5,)
+    refused(f"{STRUCTURES}#larger-sample", changes, key=key, x=jnp.asarray(x))
