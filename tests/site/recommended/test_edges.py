@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from tests.site.recommended.attack import program
+from tests.site.recommended.attack import PROJECT, program
+from tests.site.recommended.shown import shows, visible
 
 COLUMN = jnp.ones((4, 1))  # beside rows of shape (4,)
 REFUSED = "(?i)shape"
+untyped: Any = jnp
 chains: Any = import_module("chains")
 mixed_precision: Any = import_module("mixed_precision")
 training_loop: Any = import_module("training_loop")
@@ -121,3 +123,148 @@ def test_an_odd_number_of_columns_has_no_pairs_to_rotate(columns: int) -> None:
     given = {"jnp": jnp, "jax": jax}
     with pytest.raises(ValueError, match="split"):
         program("train/weights.md", "rotate", **given)["rotate"](x)
+
+
+def says(page: str, text: str) -> None:
+    """Check that a page contains this text, however it is broken into lines."""
+    assert text in " ".join((PROJECT.docs / page).read_text(encoding="utf-8").split()), f"{page} does not say {text!r}"
+
+
+PIXELS = np.array([[0, 0], [200, 0], [0, 30]], np.uint8)  # whose differences and squares wrap around in uint8
+GAPS = np.linalg.norm(PIXELS[:, None] - PIXELS.astype(float), axis=-1)
+
+
+def test_distances_between_pixels_do_not_wrap_around() -> None:
+    pixels = jnp.asarray(PIXELS)
+    memory = "answers/memory.md"
+    others = GAPS + np.diag([1e9] * 3)
+    near = jnp.uint8([[0, 0], [200, 0], [190, 0], [16, 0]])  # 16 squared is 0 in uint8
+    assert program(f"{memory}#ask-first", "distances")["distances"](near).tolist() == [0, 1, 2, 3]
+    found = program(f"{memory}#vmap-in-chunks", "nearest")["nearest"]
+    assert int(found(near[0], near[jnp.array([2, 3])])) == 1
+    assert int(found(near[1], near[jnp.array([3, 2])])) == 1
+    assert int(found(near[0], near[jnp.array([3, 0])])) == 1
+    np.testing.assert_allclose(
+        program(f"{memory}#which-array", "nearest")["nearest"](pixels[:1], pixels[1:]), [others[0].min()], rtol=1e-6
+    )
+    distance = program("answers/vmap.md#inconsistent-sizes", "distance")["distance"]
+    table = jax.vmap(jax.vmap(distance, (None, 0)), (0, None))
+    np.testing.assert_allclose(table(pixels, pixels), GAPS, rtol=1e-6)
+    says("basics/vmap.md", "between points in `uint8`, `a - b` and its square would wrap around")
+    similarity = program("answers/vmap.md#all-pairs", "similarity")["similarity"]
+    assert similarity(jnp.uint8([16, 0]), jnp.uint8([0, 0])) < 1e-30  # 256 is 0 in uint8
+    between = program("answers/mjx-and-brax.md#mjx-compile", "distance")["distance"]
+    np.testing.assert_allclose(between(pixels[:1], pixels[1:]), others[0].min(), rtol=1e-6)
+
+
+def test_a_row_beside_a_column_is_refused_on_devices() -> None:
+    page = "answers/models-on-devices.md"
+    x, y = jnp.ones((8, 2)), jnp.ones(8)
+    found = program(f"{page}#nnx-several-gpus", "step", "both")
+    with pytest.raises(ValueError, match=REFUSED):
+        found["step"](*found["both"], x, y)
+    found = program(f"{page}#filter-shard", "step", "model", "adam")
+    state = found["adam"].init(eqx.filter(found["model"], eqx.is_inexact_array))
+    with pytest.raises(ValueError, match=REFUSED):
+        found["step"](found["model"], state, x, y)
+
+
+def test_where_a_column_of_targets_would_broadcast_the_shape_is_said() -> None:
+    shows("answers/data.md#epoch-on-device", "The targets have the shape of `x @ w`: a column would broadcast")
+    shows("answers/devices.md#one-device-used", "`y` needs the shape of `x @ w`: a column would broadcast")
+    shows("answers/mixed-precision.md#train-bfloat16", "Targets need the shape of the guesses")
+    shows("answers/nnx-transforms.md#one-vector", "The targets need the shape of the outputs, here a column")
+    says("scale/pmap.md", "Give `y` the shape of `x`.")
+    says("speed/step-memory.md", "The target `y` has the shape of `x`")
+    says("science/transforms.md", "The function takes one axis: a column would broadcast")
+    shows(
+        "answers/sampling-and-simulation.md#final-observation", "values of shape `(n, 1)` would broadcast to all pairs"
+    )
+
+
+def test_rows_of_large_numbers_in_float16_need_float32_as_said() -> None:
+    assert jnp.isinf(jnp.float16(256) ** 2)
+    x = jnp.full((2, 4), 300, jnp.float16)
+    np.testing.assert_allclose(transformer.norm(jnp.ones(4, x.dtype), x), 1, rtol=1e-3)
+    says("train/weights.md", "the square of 256 is infinite in float16")
+    says("train/generation.md", "with these weights and this cache in float32")
+
+
+def test_levels_of_small_types_do_not_stop_on_their_way() -> None:
+    says("speed/parallel-scans.md", "written as a float32 `scan`")
+    says("speed/fast-and-slow.md", "so convert them to float32 first")
+    says("speed/scan.md", "start at `jnp.float32(100)` to keep them in float32")
+    year = program("speed/scan.md", "year", jnp=jnp, jax=jax)["year"]
+    saved = jax.lax.scan(year, jnp.float32(100), jnp.ones(100, jnp.bfloat16))[0]
+    assert abs(saved / (100 * 1.05**100 + (1.05**100 - 1) / 0.05) - 1) < 1e-4
+    total = visible("answers/printing-and-debugging.md#breakpoint")["total"]
+    assert total(jnp.ones(1000, jnp.bfloat16)) == 1000
+    says("speed/read-the-compiler.md", "at rates in float32")
+
+
+def test_a_softmax_takes_floats_as_said() -> None:
+    says("speed/read-the-compiler.md", "a softmax of floats")
+    says("lookup/claims-compiled.md", "on many floats")
+    shows("answers/numpy.md#array-api", "takes floats (small integers wrap around)")
+
+
+def test_the_first_number_whose_way_leaves_int32_is_the_one_shown() -> None:
+    def highest(n: int) -> int:
+        top = n
+        while n != 1:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            top = max(top, n)
+        return top
+
+    largest = np.iinfo(np.int32).max
+    assert highest(113_383) > largest
+    assert max(map(highest, range(113_001, 113_383))) <= largest
+    says("speed/scan.md", "From `n = 113_383` on, `3 * n + 1` may wrap around")
+    shows("answers/loops.md#collect-results", "From `n = 113_383` on, `3 * n + 1` may wrap around")
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.uint8, jnp.int32, jnp.float16, jnp.bfloat16, jnp.float32])
+def test_a_mask_clears_what_is_negative_and_nothing_else(dtype: Any) -> None:
+    given = {"jnp": jnp, "jax": jax}
+    clear = jax.jit(program("basics/updates.md", "clear_negative", **given)["clear_negative"])
+    info = untyped.iinfo(dtype) if jnp.issubdtype(dtype, jnp.integer) else untyped.finfo(dtype)
+    x = jnp.array([info.min, 0, 1, info.max], dtype)
+    assert clear(x).dtype == dtype
+    assert (clear(x) == jnp.array([0, 0, 1, info.max], dtype)).all()
+    if not jnp.issubdtype(dtype, jnp.integer):
+        odd = clear(jnp.array([jnp.nan, jnp.inf, -jnp.inf], dtype))
+        np.testing.assert_array_equal(odd.astype(float), [np.nan, np.inf, 0])
+
+
+def test_a_filled_mask_keeps_the_rest_and_wraps_around_only_as_said() -> None:
+    name = "answers/pytorch.md#gather-scatter"
+    shows(name, "jnp.where(x > 4, -1, x)", "A value that the dtype lacks wraps around")
+    for x in ([np.nan, np.inf, 4, -np.inf], [2**24 + 1, 4, -9, 5]):
+        found = np.asarray(jnp.where(jnp.array(x) > 4, -1, jnp.array(x)))
+        np.testing.assert_array_equal(found, [-1 if value > 4 else value for value in x])
+    assert jnp.where(jnp.uint8([9]) > 4, -1, jnp.uint8([9])).tolist() == [255]
+
+
+@pytest.mark.parametrize("size", [1, 4, 200])
+def test_an_index_outside_is_skipped_or_clipped_as_said(size: int) -> None:
+    x = jnp.arange(float(size))
+    for i in (-2 * size, -size - 1, -size, -1, 0, size - 1, size, 2**31 - 1):
+        inside = -size <= i < size
+        nearest = i % size if inside else 0 if i < 0 else size - 1
+        changes = {None: inside, "drop": inside, "clip": True}
+        for mode, changed in changes.items():
+            expected = np.arange(float(size))
+            expected[nearest] += 10 * changed
+            found = jax.jit(lambda x, i, mode=mode: x.at[i].add(10.0, mode=mode))(x, jnp.array([i]))
+            np.testing.assert_array_equal(found, expected)
+        assert x.at[jnp.array([i])].get()[0] == nearest
+        assert x.at[jnp.array([i])].get(mode="fill", fill_value=-1.0)[0] == (nearest if inside else -1)
+
+
+def test_integers_are_rounded_by_floats_and_by_an_image_as_said() -> None:
+    scores = jnp.array([2**24 + 1, 5])
+    best = jnp.full(1, untyped.iinfo(scores.dtype).min).at[jnp.array([0, 0])].max(scores)
+    assert best.tolist() == [2**24 + 1]
+    says("basics/updates.md", "start at `jnp.iinfo(scores.dtype).min`")
+    shows("answers/pytorch.md#interpolate", "Of integers it makes integers, so pass floats.")
+    shows("answers/science.md#interpolate", "rounds what it reads from integers")
