@@ -917,3 +917,54 @@ def test_an_activation_has_its_values_and_slopes(x: Array, scale: float) -> None
 def summed(function: Any) -> Any:
     """Return the sum of a function's values."""
     return lambda x: function(x).sum()
+
+
+# --- What the pages say of odd input ---------------------------------------------------------------------------------
+
+
+def said(page: str) -> str:
+    """Return the text of a page, on one line."""
+    return " ".join((PROJECT.docs / page).read_text("utf-8").split())
+
+
+def test_a_norm_overflows_and_an_index_past_the_end_takes_the_last() -> None:
+    page = "basics/vmap.md"
+    unit, large = named(page, "unit"), jnp.array([300, 400], jnp.float16)
+    assert (
+        not unit(large).any()
+        and not unit(jnp.array([3e20, 4e20])).any()
+        and "in float16 from a norm of 256" in said(page)
+    )
+    np.testing.assert_allclose(unit(large / abs(large).max()), [0.6, 0.8], atol=1e-3)
+    three = jnp.array([[1.0, 0, 0], [2.0, 0, 0], [3.0, 0, 0]])
+    assert program(page, "fifth_nearest", refs=three)["fifth_nearest"](jnp.zeros(3)) == 3  # there is no fifth
+    assert "`fifth_nearest` needs five points" in said(page)
+
+
+def test_a_root_of_zero_and_of_a_tiny_number() -> None:
+    newton = program(INSIDE, "newton_sqrt", history=[])["newton_sqrt"]
+    assert newton(0.0) == 0 and np.isnan(named(INSIDE, "iterates")(0.0)).all()
+    assert abs(newton(1e-30) / 1e-15 - 1) < 1e-4
+    assert abs(newton(1e-37) / 1e-37**0.5 - 1) > 1e-3
+    assert "`root * root` vanishes" in said(INSIDE)
+
+
+def test_texts_without_numbers_in_names_are_equal_for_some_unequal_programs() -> None:
+    page = "speed/read-the-compiler.md"
+    bare, x = named(page, "bare"), jnp.ones((3, 4))
+    if jax.default_backend() == "cpu":
+        assert bare(lambda x: jnp.sin(x) - jnp.sin(jnp.sin(x)), x) == bare(
+            lambda x: jnp.sin(jnp.sin(x)) - jnp.sin(x), x
+        )
+    assert "a difference of two sines reads like its opposite" in said(page)
+
+
+def test_days_from_far_away_hide_the_period() -> None:
+    days, exact = np.linspace(0, 60, 30), 2 * np.pi / 11
+    velocity = named("science/sampling.md", "velocity")
+    params = np.array([np.log(11.0), 12.0, -9.0, 4.0, 0.0])
+    for start, close in ((-30, True), (2_458_000, False)):
+        angle = exact * (days + start)
+        found = velocity(params, jnp.asarray(days + start))
+        assert np.allclose(found, 12 * np.sin(angle) - 9 * np.cos(angle) + 4, atol=0.01) == close
+    assert "Count the days from the middle of the measurements" in said("science/sampling.md")

@@ -17,7 +17,7 @@ from scipy.signal import lfilter
 from scipy.special import expit, ndtri
 from scipy.stats import rankdata
 
-from tests.site.recommended.attack import examples, program, search, slow_examples
+from tests.site.recommended.attack import PROJECT, examples, program, search, slow_examples
 
 PAGE, MISSED = "science/samplers.md", "science/divergences.md"
 Array = np.ndarray[Any, Any]
@@ -270,3 +270,27 @@ def test_numpyro_refuses_a_start_without_density_and_ignores_a_misspelled_one() 
         initialize_model(key, model, init_strategy=init_to_value(values={"spread": 0.0}))
     assert np.isclose(start(spread=0.5), 0.5)
     assert not np.isclose(start(spraed=0.5), 0.5)
+
+
+def test_draws_far_from_zero_or_huge_are_worth_another_number() -> None:
+    x, diagnose = chains(0, 0.5), names()["diagnose"]
+    page = (PROJECT.docs / PAGE).read_text("utf-8")
+    worth = diagnose(x)[3]
+    np.testing.assert_allclose(diagnose(x / 8 + 4)[3], worth, rtol=0.01)
+    for other in (x * np.float32(1e18), x.astype(float) - 1e7, x * np.float32(1e-20)):
+        assert not np.isclose(diagnose(other)[3], worth, rtol=0.5).any()
+    assert "Subtract a constant from such a quantity and divide it by another." in page
+
+
+def test_a_density_keeps_the_data_of_its_first_call() -> None:
+    usable, data = names()["usable"], [1.0]
+    density, starts = lambda z: data[0] * z.sum(), np.ones((2, 3), np.float32)
+    assert usable(density, starts).all()
+
+    def again(z: Any) -> Any:
+        return density(z)
+
+    data[0] = np.nan
+    assert usable(density, starts).all()  # what the page says: those of then
+    assert not usable(again, starts).any()
+    assert "pass `lambda z: log_density(z)`" in " ".join((PROJECT.docs / PAGE).read_text("utf-8").split())
