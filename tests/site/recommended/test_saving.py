@@ -207,6 +207,22 @@ def the_best(losses: list[float]) -> None:
             assert [losses[step] for step in kept] == [min(losses)]
 
 
+def test_a_nan_is_not_the_best_with_the_infinity_that_the_answer_names() -> None:
+    """Of an accuracy, minus infinity: with infinity, the step of the NaN would be the one that stays."""
+    assert "minus infinity" in (PROJECT.docs / PAGE).read_text("utf-8").split("{ #keep-best }")[1].split("\n## ")[0]
+    policies = ocp.training.preservation_policies
+    for reverse, replaced, found in ((True, np.inf, 1), (False, -np.inf, 0), (False, np.inf, 2)):
+
+        def metric(m: dict[str, float], replaced: float = replaced) -> float:
+            return replaced if np.isnan(m["it"]) else m["it"]
+
+        policy = policies.BestN(n=1, reverse=reverse, get_metric_fn=metric)
+        with TemporaryDirectory() as place, ocp.training.Checkpointer(place, preservation_policy=policy) as saved:
+            for step, it in enumerate([3.0, 1.0, np.nan, 2.0]):
+                saved.save(step, {"w": jnp.ones(2)}, metrics={"it": it})
+            assert [checkpoint.step for checkpoint in saved.checkpoints] == [found]
+
+
 @pytest.mark.slow
 def test_a_checkpoint_is_read_in_every_way() -> None:
     search(3, in_every_way, leaves=st.lists(arrays(shapes(empty=False), dtypes()), min_size=8, max_size=8))
@@ -249,6 +265,8 @@ def test_renamed_leaves_are_those_that_were_saved(sizes: list[int], extra: bool)
     other = tree("layer", 1) | {"player": np.zeros(2)}
     with pytest.raises(AssertionError):
         fill(other, saved, old_name)
+    confused = fill({"layer": {"w": np.zeros(1)}}, {"dense/w": np.ones(1), "dense": {"w": np.zeros(1)}}, old_name)
+    assert confused[0]["layer"]["w"] == 1 and not confused[1]  # what the answer says: a slash in a key, and two levels
 
 
 @pytest.mark.slow
