@@ -284,7 +284,11 @@ def test_draws_far_from_zero_or_huge_are_worth_another_number() -> None:
 
 def test_a_density_keeps_the_data_of_its_first_call() -> None:
     usable, data = names()["usable"], [1.0]
-    density, starts = lambda z: data[0] * z.sum(), np.ones((2, 3), np.float32)
+    starts = np.ones((2, 3), np.float32)
+
+    def density(z: Any) -> Any:
+        return data[0] * z.sum()
+
     assert usable(density, starts).all()
 
     def again(z: Any) -> Any:
