@@ -176,7 +176,8 @@ def test_where_a_column_of_targets_would_broadcast_the_shape_is_said() -> None:
     shows("answers/nnx-transforms.md#one-vector", "The targets need the shape of the outputs, here a column")
     says("scale/pmap.md", "Give `y` the shape of `x`.")
     says("speed/step-memory.md", "The target `y` has the shape of `x`")
-    says("science/transforms.md", "The function takes one axis: a column would broadcast")
+    with pytest.raises(ValueError, match="unpack"):
+        program("science/transforms.md", "derivative", jax=jax, jnp=jnp)["derivative"](COLUMN)
     shows(
         "answers/sampling-and-simulation.md#final-observation", "values of shape `(n, 1)` would broadcast to all pairs"
     )
