@@ -983,6 +983,7 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     expect(page.get_by_role("heading", name="Tax")).to_have_class("live-solved")
     expect(page.get_by_role("heading", name="Largest")).to_have_class("live-solved")
     expect(page.get_by_role("heading", name="Scaler")).not_to_have_class("live-solved")
+    expect(code(page, 4)).to_have_value("class Scaler: pass\n")  # with a Run of its own
     solve(page, 4, "Scaler", SCALER)
     expect(yours(page, 4).get_by_role("link", name="All exercises")).to_have_attribute(
         "href", re.compile("/practice/practice/$")
