@@ -137,7 +137,7 @@ def test_a_squared_error_is_of_pairs(predictions: Array, targets: Array) -> None
 def test_a_chain_clips_and_steps(slope: Array) -> None:
     [update] = fixed(f"{LIBRARIES}#chain-of-a-list", {"jnp.array([3.0, 4.0])": "slope"}, slope=slope)
     wide = slope.astype(float)
-    near(update, -0.1 * wide / max(1, np.linalg.norm(wide)))
+    near(update, -0.1 * wide / max(1.0, float(np.linalg.norm(wide))))
 
 
 @attack(f"{LIBRARIES}#leaf-wrapper", weight=small((3, 2)))
