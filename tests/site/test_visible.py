@@ -32,7 +32,7 @@ PAGES = [
 SETS_UP = re.compile(r"^(devices|x64|jax):|config\.update\(|environ\[", re.M)
 NO_NAMES = {
     ("debug-testing", "batch"),  # an axis of jaxtyping, as the next
-    ("lookup-errors-solvers", "n"),
+    ("lookup-errors-equinox", "n"),
     ("scale-many-hosts", "os"),  # modules that a function shown from a file imports there
     ("scale-many-hosts", "faulthandler"),
 }

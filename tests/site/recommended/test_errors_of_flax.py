@@ -17,7 +17,7 @@ from tests.site.strategies import arrays
 
 Array = np.ndarray[Any, Any]
 FLAX = "lookup/errors-flax.md"
-LIBRARIES = "lookup/errors-libraries.md"
+EQUINOX = "lookup/errors-equinox.md"
 small = partial(arrays, dtype="float32", odd=False)
 near = partial(np.testing.assert_allclose, rtol=1e-4, atol=0.006)  # numbers that are printed have two digits
 
@@ -51,9 +51,9 @@ def test_the_averages_are_those_after_a_step(x: Array) -> None:
     refused(f"{FLAX}#immutable-collection", {"jnp.full((2, 3), 4.0)": "x"}, x=x)
 
 
-@attack(f"{FLAX}#needs-rng", f"{LIBRARIES}#dropout-key", x=small((6,)))
+@attack(f"{FLAX}#needs-rng", f"{EQUINOX}#dropout-key", x=small((6,)))
 def test_half_is_dropped_and_the_rest_doubled_or_nothing_is(x: Array) -> None:
-    for entry in (f"{FLAX}#needs-rng", f"{LIBRARIES}#dropout-key"):
+    for entry in (f"{FLAX}#needs-rng", f"{EQUINOX}#dropout-key"):
         trained, evaluated = fixed(entry, {"jnp.ones(6)": "x"}, x=x)
         assert ((trained == 0) | (trained == 2 * x)).all()
         np.testing.assert_array_equal(evaluated, x)

@@ -99,12 +99,6 @@ def test_a_step_has_the_shape_of_its_start(start: Array) -> None:
     assert shape == start.shape
 
 
-@attack(f"{SOLVERS}#symbolic-axis", y=small((3,)), x=small((2,)))
-def test_steps_have_one_size_less(y: Array, x: Array) -> None:
-    [steps] = fixed(f"{SOLVERS}#symbolic-axis", {"jnp.ones(3), jnp.ones(2)": "jnp.array(y), jnp.array(x)"}, y=y, x=x)
-    near(steps, y[1:] - x)
-
-
 @attack(f"{SOLVERS}#save-times", times=st.lists(st.integers(1, 40), min_size=2, max_size=2, unique=True))
 def test_a_solve_ends_with_the_last_of_the_times(times: list[int]) -> None:
     given = np.array(sorted(times), "float32") / 10
