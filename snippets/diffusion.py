@@ -109,6 +109,7 @@ def sample(params: Params, key: jax.Array) -> jax.Array:
 
 
 # --8<-- [start:distance]
+@jax.jit
 def distance(points: jax.Array) -> jax.Array:
     """The distance of each point to the nearer half circle."""
     angle = jnp.linspace(0, jnp.pi, 200)
