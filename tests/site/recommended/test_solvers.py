@@ -17,6 +17,7 @@ from tests.site.recommended.attack import program, slow_attack
 from tests.site.recommended.test_samplers import chains, r_hat
 
 ANSWERS = "answers/solvers.md"
+BLACKJAX = "answers/blackjax.md"
 small = st.integers(-8, 8)
 PID = diffrax.PIDController(rtol=1e-5, atol=1e-6)
 
@@ -24,7 +25,10 @@ PID = diffrax.PIDController(rtol=1e-5, atol=1e-6)
 @cache
 def defined(anchor: str, name: str, *wrappers: Callable[..., Any]) -> Any:
     """Return what an answer defines; of a function, wrapped and compiled."""
-    found = program(f"{ANSWERS}#{anchor}", name)[name]
+    page = (
+        BLACKJAX if anchor in {"warm-up", "stuck-chain", "several-modes", "chain-axis", "warm-up-memory"} else ANSWERS
+    )
+    found = program(f"{page}#{anchor}", name)[name]
     for wrap in wrappers:
         found = wrap(found)
     return found
@@ -206,7 +210,7 @@ def test_what_replaces_jaxopt_finds_the_exact_solutions(a: int, b: int) -> None:
     np.testing.assert_allclose(halves, 2 * a, atol=1e-2)
 
 
-@slow_attack(f"{ANSWERS}#stuck-chain", z=st.integers(-6, 3))
+@slow_attack(f"{BLACKJAX}#stuck-chain", z=st.integers(-6, 3))
 def test_the_free_density_is_that_of_the_logarithm(z: int) -> None:
     density, slope = defined("stuck-chain", "free", jax.value_and_grad, jax.jit)(float(z))
     np.testing.assert_allclose(density, 2 * z - np.exp(z), rtol=1e-4, atol=1e-4)
@@ -245,7 +249,7 @@ def _warmed(seed: Any, center: Any) -> Any:
     return jax.lax.scan(step, state, jax.random.split(key, 1000))[1]
 
 
-@slow_attack(f"{ANSWERS}#warm-up", seed=st.integers(0, 9999), center=small)
+@slow_attack(f"{BLACKJAX}#warm-up", seed=st.integers(0, 9999), center=small)
 def test_draws_after_the_warm_up_have_the_mean_and_the_widths(seed: int, center: int) -> None:
     draws = _warmed(seed, float(center))
     np.testing.assert_allclose(draws["a"].mean(), center, atol=0.05)
@@ -257,7 +261,7 @@ def _tempered(seed: Any, measured: Any) -> Any:
     def log_likelihood(x: Any) -> Any:
         return jax.scipy.stats.norm.logpdf(x**2, measured, 1.0)
 
-    smc = program(f"{ANSWERS}#several-modes", "smc", log_likelihood=log_likelihood)["smc"]
+    smc = program(f"{BLACKJAX}#several-modes", "smc", log_likelihood=log_likelihood)["smc"]
     key, start_key = jax.random.split(jax.random.key(seed))
 
     def step(carry: Any) -> Any:
@@ -270,7 +274,7 @@ def _tempered(seed: Any, measured: Any) -> Any:
     return state.particles, state.weights
 
 
-@slow_attack(f"{ANSWERS}#several-modes", seed=st.integers(0, 9999), root=st.sampled_from([2.0, 3.0, 4.0]))
+@slow_attack(f"{BLACKJAX}#several-modes", seed=st.integers(0, 9999), root=st.sampled_from([2.0, 3.0, 4.0]))
 def test_weighted_particles_have_the_shares_and_the_width_of_the_posterior(seed: int, root: float) -> None:
     x = np.linspace(-12, 12, 24001)
     exact = np.exp(-0.5 * ((x - 1) / 3) ** 2 - 0.5 * (x**2 - root**2) ** 2)
@@ -287,7 +291,7 @@ def test_weighted_particles_have_the_shares_and_the_width_of_the_posterior(seed:
     assert abs(width / exact_width - 1) < 0.08
 
 
-@slow_attack(f"{ANSWERS}#chain-axis", seed=st.integers(0, 9999), apart=st.sampled_from([0.0, 0.5, 10.0]))
+@slow_attack(f"{BLACKJAX}#chain-axis", seed=st.integers(0, 9999), apart=st.sampled_from([0.0, 0.5, 10.0]))
 def test_diagnostics_told_the_axes_are_those_of_chains(seed: int, apart: float) -> None:
     right = defined("chain-axis", "right")
     x = chains(seed, 0.5)[..., :1] + np.float32(apart) * np.arange(4, dtype=np.float32)[:, None, None]
@@ -310,7 +314,7 @@ def _adapted(seed: Any, scale: Any, lean: Any) -> Any:
     return warm_up.run(jax.random.key(seed), jnp.zeros(3), 100)[0]
 
 
-@slow_attack(f"{ANSWERS}#warm-up-memory", seed=st.integers(0, 9999), scale=st.sampled_from([0.1, 1.0, 10.0]))
+@slow_attack(f"{BLACKJAX}#warm-up-memory", seed=st.integers(0, 9999), scale=st.sampled_from([0.1, 1.0, 10.0]))
 def test_a_warm_up_that_keeps_nothing_ends_as_the_other(seed: int, scale: float) -> None:
     lean = defined("warm-up-memory", "lean")
     for one, other in zip(*(jax.tree.leaves(_adapted(seed, scale, kept)) for kept in (None, lean)), strict=True):
