@@ -38,7 +38,7 @@ optimizer = optax.adamw(1e-3)
 
 def loss(params: Params, x: jax.Array, y: jax.Array, body: Body) -> jax.Array:
     x, _ = jax.lax.scan(body, x, params)
-    return jnp.mean((x - y) ** 2)
+    return jnp.mean(optax.squared_error(x, y))  # of one shape
 
 def make_step(body: Body) -> Callable:
     def step(params: Params, memory: optax.OptState, x: jax.Array,
