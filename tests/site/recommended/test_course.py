@@ -878,12 +878,11 @@ def test_readings_are_smoothed(readings: Array) -> None:
         for reading in readings.astype(float):
             level = 0.9 * level + 0.1 * reading
             expected.append(level)
-    half = readings.dtype == np.float16
     for name in ("smooth_numpy", "smooth_scan", "smooth_associative"):
         with np.errstate(all="ignore"):
             found = named(SPEED, name)(readings)
         if np.isfinite(readings).all() or name != "smooth_associative":
-            assert_same(found, np.array(expected), *((2e-2, 0.1) if half else (1e-5, 1e-5)))
+            assert_same(found, np.array(expected), 1e-5, 1e-5)
 
 
 @slow_attack(prices=arrays((5,), dtypes("float", "int")), large=st.booleans())

@@ -6,9 +6,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import lineax as lx  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from flax import nnx
+from jax.experimental import checkify
 
 from tests.site.recommended.attack import PROJECT, program
 from tests.site.recommended.shown import shows, visible
@@ -18,6 +20,7 @@ REFUSED = "(?i)shape"
 untyped: Any = jnp
 chains: Any = import_module("chains")
 mixed_precision: Any = import_module("mixed_precision")
+step_memory: Any = import_module("step_memory")
 training_loop: Any = import_module("training_loop")
 transformer: Any = import_module("transformer")
 
@@ -46,6 +49,9 @@ def test_a_row_of_targets_is_refused_beside_a_column_of_outputs() -> None:
     found = program("answers/nnx-training.md#training-step", "step", "model", "optimizer")
     with pytest.raises(ValueError, match=REFUSED):
         found["step"](found["model"], found["optimizer"], x, y)
+    found = program("answers/nnx-transforms.md#one-vector", "loss", "vector", x=x, y=y)
+    with pytest.raises(ValueError, match=REFUSED):
+        found["loss"](found["vector"])
     model = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
     found = program("answers/nnx-training.md#lbfgs", "loss_fn", x=x, y=y)
     with pytest.raises(ValueError, match=REFUSED):
@@ -94,6 +100,22 @@ def test_one_chain_has_no_spread_between_chains() -> None:
     assert np.isnan(chains.effective_size(draws()[:1])).all()
 
 
+READINGS = {
+    "speed/parallel-scans.md": ["smooth", "smooth_joined", "smooth_chunked"],
+    "speed/loops.md": ["smooth"],
+    "speed/fast-and-slow.md": ["smooth_numpy", "smooth_scan", "smooth_associative"],
+}
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.int8, jnp.uint8])
+@pytest.mark.parametrize("page", READINGS)
+def test_levels_of_small_types_reach_the_readings(page: str, dtype: Any) -> None:
+    readings = jnp.full(800, 100, dtype).at[0].set(0)
+    for name, smooth in program(page, *READINGS[page]).items():
+        if name in READINGS[page]:
+            np.testing.assert_allclose(np.float64(smooth(readings)[-1]), 100, rtol=1e-5, err_msg=name)
+
+
 @pytest.mark.parametrize("start", [0.0, 5.0])
 def test_levels_of_whole_numbers_are_joined_as_those_of_floats(start: float) -> None:
     found = program("speed/parallel-scans.md", "smooth", "smooth_joined")
@@ -113,6 +135,9 @@ def test_a_column_of_targets_is_refused_by_the_larger_programs() -> None:
     batch = {"x": jnp.ones((4, 8)), "y": COLUMN, "real": jnp.ones(4)}
     with pytest.raises(ValueError, match=REFUSED):
         training_loop.summed_loss(training_loop.init(jax.random.key(0)), batch)
+    x = jnp.ones((4, 8, 64))
+    with pytest.raises(ValueError, match=REFUSED):
+        step_memory.loss(step_memory.init(jax.random.key(0), 1), x, x[..., :1], step_memory.block)
 
 
 @pytest.mark.parametrize("columns", [1, 3, 5])
@@ -173,9 +198,10 @@ def test_where_a_column_of_targets_would_broadcast_the_shape_is_said() -> None:
     shows("answers/data.md#epoch-on-device", "The targets have the shape of `x @ w`: a column would broadcast")
     shows("answers/devices.md#one-device-used", "`y` needs the shape of `x @ w`: a column would broadcast")
     shows("answers/mixed-precision.md#train-bfloat16", "Targets need the shape of the guesses")
-    shows("answers/nnx-transforms.md#one-vector", "The targets need the shape of the outputs, here a column")
     says("scale/pmap.md", "Give `y` the shape of `x`.")
-    says("speed/step-memory.md", "The target `y` has the shape of `x`")
+    says("index.md", "so `x` and `y` have the same shape")
+    shows("answers/solvers.md#least-squares", "`t` and `y` need one shape: a column would broadcast")
+    shows("answers/many-solves.md#many-starts", "The arrays in `data` need one shape")
     with pytest.raises(ValueError, match="unpack"):
         program("science/transforms.md", "derivative", jax=jax, jnp=jnp)["derivative"](COLUMN)
     shows(
@@ -193,11 +219,7 @@ def test_rows_of_large_numbers_in_float16_are_squared_in_float32() -> None:
 
 
 def test_levels_of_small_types_do_not_stop_on_their_way() -> None:
-    says("speed/parallel-scans.md", "written as a float32 `scan`")
-    says("speed/fast-and-slow.md", "so convert them to float32 first")
-    says("speed/scan.md", "start at `jnp.float32(100)` to keep them in float32")
-    year = program("speed/scan.md", "year", jnp=jnp, jax=jax)["year"]
-    saved = jax.lax.scan(year, jnp.float32(100), jnp.ones(100, jnp.bfloat16))[0]
+    saved = program("speed/scan.md", "saved", jnp=jnp, jax=jax)["saved"](jnp.ones(100, jnp.bfloat16))
     assert abs(saved / (100 * 1.05**100 + (1.05**100 - 1) / 0.05) - 1) < 1e-4
     total = visible("answers/printing-and-debugging.md#breakpoint")["total"]
     assert total(jnp.ones(1000, jnp.bfloat16)) == 1000
@@ -270,3 +292,122 @@ def test_integers_are_rounded_by_floats_and_by_an_image_as_said() -> None:
     says("basics/updates.md", "start at `jnp.iinfo(scores.dtype).min`")
     shows("answers/pytorch.md#interpolate", "Of integers it makes integers, so pass floats.")
     shows("answers/science.md#interpolate", "rounds what it reads from integers")
+
+
+def test_a_column_of_labels_is_refused_by_the_loss() -> None:
+    found = program(
+        "basics/derivatives.md", "cross_entropy", "accuracy", jnp=jnp, jax=jax, labels=jnp.array([[0], [1]])
+    )
+    logits = jnp.array([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
+    with pytest.raises(ValueError, match="dimensions"):
+        found["cross_entropy"](logits)
+    assert found["accuracy"](logits) == 0.25  # two rows and two labels, all pairs
+    says("basics/derivatives.md", "with a column, `accuracy` compares all pairs")
+
+
+@pytest.mark.parametrize("labels", [[0, 3], [2, 1], [0, -1]])
+def test_a_label_outside_the_classes_is_nan_or_counted_from_the_end(labels: list[int]) -> None:
+    logits = np.array([[2, 1, 0], [0, 1, 3]], np.float32)
+    loss = program("basics/derivatives.md", "cross_entropy", jnp=jnp, jax=jax, labels=jnp.array(labels))[
+        "cross_entropy"
+    ]
+    logs = logits - np.log(np.exp(logits.astype(float)).sum(1, keepdims=True))
+    expected = np.nan if 3 in labels else -logs[np.arange(2), labels].mean()
+    np.testing.assert_allclose(loss(jnp.asarray(logits)), expected, rtol=1e-5)
+
+
+def test_an_error_is_measured_in_float64_and_of_equal_shapes() -> None:
+    error = program("debug/testing.md", "error", np=np, jnp=jnp)["error"]
+    assert error(untyped.int8([0]), untyped.int8([-128])) == 1  # whose absolute value is no int8
+    assert error(jnp.bfloat16([1]), jnp.bfloat16([2])) == 0.5
+    with pytest.raises(AssertionError):
+        error(jnp.ones((3, 1)), np.ones(3))
+    assert np.isnan(error(np.array([np.nan, 1]), np.ones(2)))
+
+
+def test_bounds_are_those_of_floats_between_two_ends_in_any_order() -> None:
+    bounds = program("extend/transformations.md", "bounds", "interpret", "bound")["bounds"]
+    for ends in [(untyped.int8(0), untyped.int8(20)), (0, 20), (20.0, 0.0), (jnp.uint8(0), 20.0)]:
+        assert [float(end) for end in bounds(lambda x: x * x)(*ends)] == [0, 400]
+    assert [float(end) for end in bounds(lambda x: x**2)(2.0, -1.0)] == [0, 4]
+    with pytest.raises(ValueError, match="unpack"):
+        bounds(lambda x: (x, 2 * x))(0.0, 1.0)
+
+
+def test_before_the_first_measurement_the_first_holds() -> None:
+    level = program("answers/solvers.md#measured-data", "level")["level"]
+    pump = jnp.array([7.0, 0, 1, 1, 0, 5])
+    at = [level(jnp.float32(t), 0.0, pump) for t in (-0.5, 0.0, 0.5, 1.0, 4.9, 5.0, 9.0)]
+    assert [float(value) for value in at] == [7, 7, 7, 0, 0, 5, 5]
+
+
+def test_an_absolute_tolerance_ends_small_problems_early_as_said() -> None:
+    shows("answers/solvers.md#matrix-free", "`atol` is absolute: make it small compared with `b`")
+    found = program("answers/solvers.md#matrix-free", "operator", "multiply")
+    b = 1e-5 * jnp.sin(jnp.arange(1000.0))
+    for atol, off in (1e-5, True), (1e-11, False):
+        x = lx.linear_solve(found["operator"], b, lx.CG(rtol=1e-5, atol=atol)).value
+        assert (abs(found["multiply"](x) - b).max() > 0.1 * abs(b).max()) == off
+    shows("answers/solvers.md#least-squares", "data of a size of 1e-3 end the fit early")
+    fit = program("answers/solvers.md#least-squares", "fit")["fit"]
+    t = jnp.linspace(0.0, 4.0, 20)
+    for size, off in (1e-3, True), (1.0, False):
+        assert (abs(fit(t, size * jnp.exp(-0.7 * t))["rate"] - 0.7) > 0.3) == off
+    assert fit(t, jnp.exp(-0.7 * t)[:, None])["rate"] < 0.01  # a column
+    shows("answers/solvers.md#optimistix-steps", "much smaller than `atol` is off by about `atol`, with success")
+    root, good = program("answers/solvers.md#optimistix-steps", "solve")["solve"](1e-12)
+    assert good and 1e-6 < abs(root - 1e-6) < 1e-5
+
+
+def test_an_average_of_parameters_in_bfloat16_stops_as_said() -> None:
+    shows("answers/nnx-training.md#ema", "Of parameters in bfloat16, it stops on the way to them")
+    for dtype, low, high in (jnp.float32, 94, 96), (jnp.bfloat16, 0, 80):
+        model: Any = nnx.Linear(1, 1, rngs=nnx.Rngs(0), param_dtype=dtype)
+        ema = nnx.EMA(model, decay=0.99, only=nnx.Param)
+        averaged: Any = ema.apply_to(model)
+        model.bias[...] = jnp.full(1, 100, dtype)
+        update = nnx.jit(lambda model, ema: ema.update(model))
+        for _ in range(300):
+            update(model, ema)
+        assert low < averaged.bias[0] < high
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float32])
+def test_losses_of_logits_in_bfloat16_are_averaged_in_float32(dtype: Any) -> None:
+    found = program("answers/nnx-training.md#metrics", "evaluate", "metrics")
+    found["metrics"].reset()
+    logits = jnp.tile(jnp.array([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]], dtype), (1000, 1))
+    found["evaluate"](found["metrics"], logits, jnp.tile(jnp.array([0, 1, 1]), 1000))
+    np.testing.assert_allclose(found["metrics"].compute()["loss"], np.log1p(np.exp(-2.0)) + 2 / 3, rtol=1e-5)
+    found["metrics"].reset()
+
+
+def test_a_power_of_integers_and_a_fill_value_are_cut_as_said() -> None:
+    says("basics/updates.md", "a negative one gives wrong integers, where NumPy raises an error")
+    says("basics/updates.md", "without a word, as in `full_like`")
+    assert jnp.array([2, 3]).at[:].power(-1).tolist()[0] == 0  # and what 3 becomes is large
+    assert jnp.full_like(jnp.uint8([0]), 300).tolist() == [44]
+
+
+def test_indices_that_checkify_does_not_report_are_named() -> None:
+    says("debug/checkify.md", "not those of `jnp.put`, `lax.switch`, `jax.nn.one_hot` or a ref")
+
+    def reported(function: Any) -> bool:
+        checked = checkify.checkify(function, errors=checkify.index_checks)
+        return jax.jit(checked)(jnp.arange(4.0), jnp.int32(9))[0].get() is not None
+
+    for function in (
+        lambda x, i: x[i],
+        lambda x, i: x.at[i].set(1.0),
+        jnp.take,
+        lambda x, i: jax.lax.dynamic_slice(x, (i,), (2,)),
+        lambda x, i: jax.ops.segment_sum(x, jnp.full(4, i), 4),
+    ):
+        assert reported(function)
+    for function in (
+        lambda x, i: jnp.put(x, i, 1.0, inplace=False),
+        lambda x, i: jax.lax.switch(i, [lambda: x, lambda: 2 * x]),
+        lambda x, i: jax.nn.one_hot(i, 4),
+        lambda x, i: jax.new_ref(x)[i],
+    ):
+        assert not reported(function)

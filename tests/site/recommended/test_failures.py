@@ -201,7 +201,10 @@ def test_a_digest_changes_with_each_name_and_each_byte(one: dict[str, bytes], ot
             found = [digest(write(Path(at, name), files)) for name, files in (("1", one), ("2", other), ("3", one))]
             assert (found[0] == found[1]) == (one == other) and found[0] == found[2]
             Path(at, "1", "link").symlink_to(Path(at, "2"))
-            assert digest(Path(at, "1")) == found[0]  # what the answer says: linked folders are not seen
+            linked = digest(Path(at, "1"))
+            assert (linked == found[0]) == (not other)
+            write(Path(at, "2"), {"another": b""})
+            assert digest(Path(at, "1")) != linked
             with pytest.raises(FileNotFoundError):  # two misspelled names would have one digest
                 digest(Path(at, "missing"))
 
