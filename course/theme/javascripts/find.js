@@ -142,7 +142,7 @@ const LONG = { title: 0.7, asked: 0.4, text: 0.7, of: 0.7 }; // and how much les
 // Answers on one library: a query that names none is rather asked of JAX.
 const OF_LIBRARY =
   /^answers\/(nnx|nnx-training|nnx-transforms|models-on-devices|optax|equinox-and-optax|equinox-state|solvers|many-solves|blackjax|numpyro|numpyro-chains|orbax|mjx-and-brax|grain-and-checks|pallas)\//;
-const DICTIONARY_OF_LIBRARY = /^lookup\/errors-(equinox|flax|libraries|solvers)\//;
+const DICTIONARY_OF_LIBRARY = /^lookup\/errors-(equinox|flax|nnx|libraries|orbax|solvers)\//;
 const LIBRARY =
   /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|numpyro|mjx|mujoco|brax|maxtext|tunix|orbax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
 
@@ -308,7 +308,7 @@ const messageOf = (query) => {
     .slice((raised.find(({ index }) => index >= query.lastIndexOf('File "')) ?? raised.at(-1))?.index ?? 0)
     .replace(/-{5,}.*$/s, "")
     .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
-    .replace(/See https?:\S+/g, "")
+    .replace(/See https?:\S+|\(https?:\S+\)/g, "")
     .replace(/\S*\/\S+\.py(:\d+)*/g, "")
     .replace(/KeyError: ["']?\S+$/s, "KeyError") // the key is the reader's own, and so is the name of a function
     .replace(/\S+(?<!__)\(\) (?=missing \d+ required positional)/, "")
@@ -437,11 +437,18 @@ const literal = (query, text) => {
 // Whether a section outside of the dictionary, as those on libraries are, shows a message.
 const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.section.title} ${hit.section.text}`) > 0.3;
 
-// What Python says of a call that does not fit a function. A section on a library explains it only for a function that it names.
-const OF_CALL = /(\S+\(\)) (?:missing \d+ required|got an unexpected keyword|takes \d+ positional)/;
+// What Python says of a call that does not fit a function. A section on a library explains it only for a function that it
+// names; for what a class of the reader's own takes, it names the class Net. It explains nothing that JAX has not.
+const OF_CALL = /(\S+\(\)) (?:missing \d+ required (keyword-only)?|got an unexpected keyword|takes \d+ positional)/;
 const ofCall = ({ location, text, asked }, query) => {
-  const [, called] = query.match(OF_CALL) ?? [];
-  return !called || !DICTIONARY_OF_LIBRARY.test(location) || [text, ...asked].some((text) => text.includes(called));
+  if (!DICTIONARY_OF_LIBRARY.test(location)) return true;
+  if (/module 'jax\b/.test(query)) return false;
+  const [, called, keyword] = query.match(OF_CALL) ?? [];
+  if (!called) return true;
+  const own = called.replace(/^\w+(?=\.__\w+__\(\)$)/, "Net");
+  return [text, ...asked].some((text) =>
+    (text.includes(called) || text.includes(own)) && (!keyword || text.includes(keyword))
+  );
 };
 
 // The answer on a library that has nearly a message among its wordings, instead of an entry that does not show the message.

@@ -17,6 +17,7 @@ from tests.site.strategies import arrays
 
 Array = np.ndarray[Any, Any]
 FLAX = "lookup/errors-flax.md"
+NNX = "lookup/errors-nnx.md"
 EQUINOX = "lookup/errors-equinox.md"
 small = partial(arrays, dtype="float32", odd=False)
 near = partial(np.testing.assert_allclose, rtol=1e-4, atol=0.006)  # numbers that are printed have two digits
@@ -110,20 +111,20 @@ def test_a_plain_dict_has_the_change_alone(x: Array) -> None:
     np.testing.assert_array_equal(frozen, -x)
 
 
-@attack(f"{FLAX}#number-of-leaves", f"{FLAX}#non-exhaustive", x=small((2, 3)))
+@attack(f"{NNX}#number-of-leaves", f"{NNX}#non-exhaustive", x=small((2, 3)))
 def test_a_model_is_merged_from_all_its_states(x: Array) -> None:
     of_type = {"type(nnx.merge(graph, params, rest)).__name__": "nnx.merge(graph, params, rest)"}
-    [model] = fixed(f"{FLAX}#number-of-leaves", of_type)
+    [model] = fixed(f"{NNX}#number-of-leaves", of_type)
     near(model(x, use_running_average=True), x / np.sqrt(1 + 1e-5))
-    [model] = fixed(f"{FLAX}#non-exhaustive", {"sorted(params), sorted(rest)": "nnx.merge(graph, params, rest)"})
+    [model] = fixed(f"{NNX}#non-exhaustive", {"sorted(params), sorted(rest)": "nnx.merge(graph, params, rest)"})
     near(model(x, use_running_average=True), x / np.sqrt(1 + 1e-5))
 
 
-@attack(f"{FLAX}#trace-level", x=small(st.sampled_from([(1, 2), (3, 2)])))
+@attack(f"{NNX}#trace-level", x=small(st.sampled_from([(1, 2), (3, 2)])))
 def test_a_layer_that_is_passed_is_changed(x: Array) -> None:
     layer = nnx.Linear(2, 3, rngs=nnx.Rngs(0))
     before = np.asarray(layer(jax.numpy.asarray(x)))
-    shrink = program(f"{FLAX}#trace-level", "shrink", nnx=nnx)["shrink"]
+    shrink = program(f"{NNX}#trace-level", "shrink", nnx=nnx)["shrink"]
     for times in (1, 2):  # it is compiled once
         near(shrink(layer, x), before / 2**times)
 
@@ -161,52 +162,114 @@ def test_a_static_module_is_applied(x: Array) -> None:
     near(y, x @ kernel + bias)
 
 
-@attack(f"{FLAX}#raw-key", seed=st.integers(0, 2**31))
+@attack(f"{NNX}#raw-key", seed=st.integers(0, 2**31))
 def test_a_number_and_its_key_make_the_same_weights(seed: int) -> None:
     changes = {
         "nnx.Rngs(0)": "nnx.Rngs(seed)",
         "jax.random.key(0)": "jax.random.key(seed)",
         ".kernel.shape": ".kernel[...]",
     }
-    of_number, of_key = fixed(f"{FLAX}#raw-key", changes, seed=seed)
+    of_number, of_key = fixed(f"{NNX}#raw-key", changes, seed=seed)
     np.testing.assert_array_equal(of_number, of_key)
 
 
-@attack(f"{FLAX}#linen-names", x=small((2, 4)))
+@attack(f"{NNX}#linen-names", x=small((2, 4)))
 def test_a_linear_layer_is_called(x: Array) -> None:
-    y, layer = fixed(f"{FLAX}#linen-names", {"jnp.ones((2, 4))).shape": "jnp.asarray(x)), linear"}, x=x)
+    y, layer = fixed(f"{NNX}#linen-names", {"jnp.ones((2, 4))).shape": "jnp.asarray(x)), linear"}, x=x)
     near(y, x.astype(float) @ np.asarray(layer.kernel[...], float), atol=0.006 * (1 + np.abs(x).max()))
 
 
-@attack(f"{FLAX}#embed-integers", tokens=st.lists(st.integers(0, 4), max_size=4))
+@attack(f"{NNX}#embed-integers", tokens=st.lists(st.integers(0, 4), max_size=4))
 def test_rows_are_those_of_the_table(tokens: list[int]) -> None:
     given = np.array(tokens, "float32")
-    rows, table = fixed(f"{FLAX}#embed-integers", {".shape": ", embed.embedding[...]"}, tokens=jax.numpy.array(given))
+    rows, table = fixed(f"{NNX}#embed-integers", {".shape": ", embed.embedding[...]"}, tokens=jax.numpy.array(given))
     np.testing.assert_array_equal(rows, np.asarray(table)[np.array(tokens, int)])
 
 
-@attack(f"{FLAX}#heads", heads=st.integers(1, 6), features=st.integers(1, 12))
+@attack(f"{NNX}#heads", heads=st.integers(1, 6), features=st.integers(1, 12))
 def test_heads_must_divide_the_features(heads: int, features: int) -> None:
     changes = {"num_heads=3": f"num_heads={heads}", "qkv_features=6": f"qkv_features={features}"}
     if features % heads:
         with pytest.raises(ValueError, match="must be divisible"):
-            fixed(f"{FLAX}#heads", changes)
+            fixed(f"{NNX}#heads", changes)
     else:
-        assert fixed(f"{FLAX}#heads", changes) == [(1, 4, 8)]
+        assert fixed(f"{NNX}#heads", changes) == [(1, 4, 8)]
 
 
-@attack(f"{FLAX}#metric-keyword", logits=small((4, 3)), labels=st.lists(st.integers(0, 2), min_size=4, max_size=4))
+@attack(f"{NNX}#metric-keyword", logits=small((4, 3)), labels=st.lists(st.integers(0, 2), min_size=4, max_size=4))
 def test_metrics_take_their_keywords(logits: Array, labels: list[int]) -> None:
     given: dict[str, Any] = {"logits": jax.numpy.array(logits), "labels": np.array(labels)}
     loss = np.abs(logits).max() / 8
-    [values] = fixed(f"{FLAX}#metric-keyword", {"jnp.array(0.5)": "loss"}, loss=loss, **given)
+    [values] = fixed(f"{NNX}#metric-keyword", {"jnp.array(0.5)": "loss"}, loss=loss, **given)
     near(values["accuracy"], (logits.argmax(1) == np.array(labels)).mean())
     near(values["loss"], loss)
-    refused(f"{FLAX}#metric-keyword", **given)
+    refused(f"{NNX}#metric-keyword", **given)
 
 
-@attack(f"{FLAX}#aliasing", x=small((4, 4)))
+@attack(f"{NNX}#aliasing", x=small((4, 4)))
 def test_a_model_that_is_passed_once_is_applied_twice(x: Array) -> None:
-    y, square = fixed(f"{FLAX}#aliasing", {"jnp.ones((4, 4))).shape": "jnp.asarray(x)), square"}, x=x)
+    y, square = fixed(f"{NNX}#aliasing", {"jnp.ones((4, 4))).shape": "jnp.asarray(x)), square"}, x=x)
     kernel = np.asarray(square.kernel[...], float)
     near(y, x @ kernel @ kernel, atol=0.006 * (1 + np.abs(x).max()))
+
+
+@attack(f"{FLAX}#class-itself", x=small((3,)))
+def test_an_instance_is_initialized(x: Array) -> None:
+    [y] = fixed(f"{FLAX}#class-itself", {"jnp.ones(3))[0].shape": "x)[0]"}, x=x)
+    twice = program(f"{FLAX}#assign-submodule", "Twice", nn=nn)["Twice"]()
+    near(y, twice.init_with_output(jax.random.key(0), x)[0])
+
+
+@attack(f"{FLAX}#call-arguments", x=small((6,)), batch=st.integers(1, 3), features=st.integers(1, 4))
+def test_a_cell_takes_its_carry_first(x: Array, batch: int, features: int) -> None:
+    changes = {"jnp.ones(6)": "x", "(2, 3)": "(batch, features)"}
+    variables, shape = fixed(f"{FLAX}#call-arguments", changes, x=x, batch=batch, features=features)
+    assert variables == {}
+    assert shape == (batch, 4)
+    refused(f"{FLAX}#call-arguments", {"jnp.ones(6)": "x"}, x=x)
+
+
+@attack(f"{FLAX}#layer-arguments", features=st.integers(1, 4), strides=st.integers(1, 3))
+def test_layers_take_these_names(features: int, strides: int) -> None:
+    changes = {"features=3": f"features={features}", "strides=2": f"strides={strides}"}
+    assert fixed(f"{FLAX}#layer-arguments", changes) == [(2, features), (2, -(-6 // strides), -(-6 // strides), 8)]
+
+
+@attack(f"{FLAX}#torch-names", x=small((2,)))
+def test_activations_are_functions(x: Array) -> None:
+    names, y = fixed(f"{FLAX}#torch-names", {"jnp.array([-1.0, 2.0])": "x"}, x=x)
+    assert names == ["bias", "kernel"]
+    np.testing.assert_array_equal(y, np.maximum(x, 0))
+
+
+@attack(f"{FLAX}#initializer", x=small((3,)))
+def test_a_scale_begins_at_one(x: Array) -> None:
+    [y] = fixed(f"{FLAX}#initializer", {"jnp.array([1.0, 2.0, 3.0])": "x"}, x=x)
+    np.testing.assert_array_equal(y, x)
+    refused(f"{FLAX}#initializer", {"jnp.ones(3)": "x"}, x=x)
+
+
+@attack(f"{FLAX}#jax-transform", x=small(st.sampled_from([(1, 3), (2, 3), (0, 3)])))
+def test_a_layer_that_is_computed_again_is_the_same(x: Array) -> None:
+    saving = program(f"{FLAX}#jax-transform", "Saving", nn=nn)["Saving"]()
+    y, variables = saving.init_with_output(jax.random.key(0), x)
+    [layer] = variables["params"].values()
+    near(y, x.astype(float) @ layer["kernel"], atol=0.006 * (1 + np.abs(x).max(initial=0)))
+
+
+@attack(f"{NNX}#state-keys", kernel=small((2, 3)))
+def test_a_kernel_is_replaced_by_its_name(kernel: Array) -> None:
+    changes = {'{"kernel": jnp.ones((2, 3))}': '{"kernel": kernel}', "[...].sum()": "[...]"}
+    names, found = fixed(f"{NNX}#state-keys", changes, kernel=kernel)
+    assert names == ["bias", "kernel"]
+    np.testing.assert_array_equal(found, kernel)
+
+
+@attack(f"{NNX}#nnx-transform", x=small((4,)))
+def test_a_carry_is_a_running_sum(x: Array) -> None:
+    shape, total, before = fixed(f"{NNX}#nnx-transform", {"jnp.arange(4.0)": "jnp.asarray(x / 8)"}, x=x)
+    sums = np.cumsum(x.astype(float) / 8)
+    assert shape == (2, 3)
+    room = 0.006 * (1 + np.abs(x).max())
+    near(total, sums[-1], atol=room)
+    near(before, [0, *sums[:-1]], atol=room)
