@@ -439,7 +439,8 @@ const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.sec
 
 // What Python says of a call that does not fit a function. A section on a library explains it only for a function that it
 // names; for what a class of the reader's own takes, it names the class Net. It explains nothing that JAX has not.
-const OF_CALL = /(\S+\(\)) (?:missing \d+ required (keyword-only)?|got an unexpected keyword|takes \d+ positional)/;
+const OF_CALL =
+  /(\S+\(\)) (?:missing \d+ required (keyword-only arguments?: '\w+')?|got an unexpected keyword|takes \d+ positional)/;
 const ofCall = ({ location, text, asked }, query) => {
   if (!DICTIONARY_OF_LIBRARY.test(location)) return true;
   if (/module 'jax\b/.test(query)) return false;
