@@ -11,7 +11,15 @@ from livepages.source import find_project, read_page
 from tests.pasted import all_pasted, run
 
 PROJECT = find_project(Path(__file__))
-LIBRARIES = "errors-equinox", "errors-flax", "errors-nnx", "errors-libraries", "errors-orbax", "errors-solvers"
+LIBRARIES = (
+    "errors-equinox",
+    "errors-flax",
+    "errors-nnx",
+    "errors-libraries",
+    "errors-orbax",
+    "errors-samplers",
+    "errors-solvers",
+)
 # The tree is of messages of JAX: those of a library name what they are about.
 PAGES = sorted(path.name for path in (PROJECT.docs / "lookup").glob("errors*.md") if path.stem not in LIBRARIES)
 

@@ -142,7 +142,7 @@ const LONG = { title: 0.7, asked: 0.4, text: 0.7, of: 0.7 }; // and how much les
 // Answers on one library: a query that names none is rather asked of JAX.
 const OF_LIBRARY =
   /^answers\/(nnx|nnx-training|nnx-transforms|models-on-devices|optax|equinox-and-optax|equinox-state|solvers|many-solves|blackjax|numpyro|numpyro-chains|orbax|mjx-and-brax|grain-and-checks|pallas)\//;
-const DICTIONARY_OF_LIBRARY = /^lookup\/errors-(equinox|flax|nnx|libraries|orbax|solvers)\//;
+const DICTIONARY_OF_LIBRARY = /^lookup\/errors-(equinox|flax|nnx|libraries|orbax|samplers|solvers)\//;
 const LIBRARY =
   /flax|nnx|linen|haiku|equinox|eqx|optax|diffrax|lineax|optimistix|jaxopt|blackjax|numpyro|mjx|mujoco|brax|maxtext|tunix|orbax|pallas|mosaic|triton|grain|chex|jaxtyping/i;
 

@@ -1,4 +1,4 @@
-"""Fixes of the error dictionary for solvers and samplers, against NumPy, SciPy and loops of its own."""
+"""Fixes of the error dictionary for solvers, against NumPy, SciPy and loops of its own."""
 
 from functools import partial
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import jax
 import numpy as np
 from hypothesis import strategies as st
-from scipy import stats
 
 from tests.site.recommended.attack import attack, long_attack
 from tests.site.recommended.entries import fixed, refused
@@ -74,31 +73,6 @@ def test_the_fixed_point_of_the_cosine(start: Array) -> None:
     near(y, [0.739085, 0.739085])
 
 
-@attack(f"{SOLVERS}#predictive", slopes=st.lists(st.integers(-9, 9), min_size=1, max_size=4))
-def test_predictions_are_near_the_lines(slopes: list[int]) -> None:
-    given = {"slope": jax.numpy.array(slopes, "float32")}
-    drawn, prior = fixed(f"{SOLVERS}#predictive", {"predicted.shape": "predicted"}, slopes=given)
-    assert np.abs(drawn - np.outer(slopes, np.arange(3.0))).max() < 1
-    assert prior == (5, 3)
-
-
-@attack(f"{SOLVERS}#run-first", slope=st.sampled_from([-2.0, 0.0, 2.0]))
-def test_samples_are_near_the_slope(slope: float) -> None:
-    changes = {
-        "2 * jnp.arange(3.0)": f"{slope} * jnp.arange(3.0)",
-        '["slope"].shape': '["slope"]',
-    }
-    [found] = fixed(f"{SOLVERS}#run-first", changes)
-    assert found.shape == (20,)
-    assert abs(np.median(found) - slope) < 0.5  # ten steps warm it up
-
-
-@attack(f"{SOLVERS}#mass-matrix", start=small(st.sampled_from([(1,), (2,), (5,)])))
-def test_a_step_has_the_shape_of_its_start(start: Array) -> None:
-    [shape] = fixed(f"{SOLVERS}#mass-matrix", start=np.clip(start, -3, 3))
-    assert shape == start.shape
-
-
 @attack(f"{SOLVERS}#save-times", times=st.lists(st.integers(1, 40), min_size=2, max_size=2, unique=True))
 def test_a_solve_ends_with_the_last_of_the_times(times: list[int]) -> None:
     given = np.array(sorted(times), "float32") / 10
@@ -150,16 +124,6 @@ def test_a_tagged_matrix_is_solved(half: Array) -> None:
     refused(f"{SOLVERS}#cholesky-tag", table=jax.numpy.array(table))
 
 
-@attack(
-    f"{SOLVERS}#invalid-parameter",
-    y=st.integers(-8, 8).map(lambda n: n / 4),
-    scale=st.integers(1, 40).map(lambda n: n / 8),
-)
-def test_a_density_is_that_of_both_distributions(y: float, scale: float) -> None:
-    [density] = fixed(f"{SOLVERS}#invalid-parameter", {"(0.5,)": f"({y},)", "jnp.array(2.0)": f"jnp.array({scale})"})
-    near(density, stats.halfnorm.logpdf(scale) + stats.norm.logpdf(y, 0, scale))
-
-
 @attack(f"{SOLVERS}#vector-field", angle=st.integers(-8, 8))
 def test_an_oscillator_turns(angle: int) -> None:
     start = np.array([np.cos(angle), np.sin(angle)], "float32")
@@ -180,50 +144,38 @@ def test_each_column_is_solved(sides: Array) -> None:
     refused(f"{SOLVERS}#vector-structure", sides=jax.numpy.array(sides))
 
 
-@attack(f"{SOLVERS}#model-arguments", slope=st.sampled_from([-1.0, 0.5, 2.0]))
-def test_the_posterior_is_that_of_the_named_data(slope: float) -> None:
-    [mean] = fixed(f"{SOLVERS}#model-arguments", {"y=2 * jnp.arange(3.0)": f"y={slope} * jnp.arange(3.0)"})
-    near(mean, slope * 500 / 501, atol=0.2)  # a normal prior, and a deviation of 0.1; the error is that of 20 draws
-
-
-@attack(f"{SOLVERS}#probs-or-logits", logits=small((3,)))
-def test_logits_are_those_of_the_softmax(logits: Array) -> None:
-    [probabilities] = fixed(
-        f"{SOLVERS}#probs-or-logits",
-        {
-            "jnp.allclose(dist.Categorical(logits=logits).probs, jax.nn.softmax(logits))": "dist.Categorical(logits=logits).probs"
-        },
-        logits=jax.numpy.array(logits),
-    )
-    wide = np.exp(logits.astype(float) - logits.max())
-    near(probabilities, wide / wide.sum())
-
-
-@attack(f"{SOLVERS}#svi-loss", slope=st.sampled_from([-2.0, 1.0, 2.0]))
-def test_the_guide_finds_the_slope(slope: float) -> None:
-    changes = {" 2 * jnp.arange(3.0)": f" {slope} * jnp.arange(3.0)", ".round(0)": ""}
-    [location] = fixed(f"{SOLVERS}#svi-loss", changes)
-    near(location, slope * 500 / 501, atol=0.2)  # noise of the gradients remains
-
-
-@attack(f"{SOLVERS}#state-and-key", seed=st.integers(0, 3))
-def test_a_step_takes_the_key_first(seed: int) -> None:
-    changes = {"step(jax.random.key(0)": f"step(jax.random.key({seed})", "after.position.shape": "after"}
-    state, rate = fixed(f"{SOLVERS}#state-and-key", changes)
-    near(state.logdensity, -0.5 * (np.asarray(state.position, float) ** 2).sum())
-    assert rate == ()
-
-
-@attack(f"{SOLVERS}#adaptation-steps", seed=st.integers(0, 1))
-def test_a_warm_up_tunes_both(seed: int) -> None:
-    changes = {"warmup.run(jax.random.key(0)": f"warmup.run(jax.random.key({seed})", "sorted(tuned)": "tuned"}
-    [tuned] = fixed(f"{SOLVERS}#adaptation-steps", changes)
-    assert {"step_size", "inverse_mass_matrix"} <= set(tuned)
-    assert 0 < tuned["step_size"] < 10
-    assert (np.asarray(tuned["inverse_mass_matrix"]) > 0).all()
-
-
 @attack(f"{SOLVERS}#implicit-tolerances", start=st.sampled_from([0.0, -5.0, 0.25, 40.0]))
 def test_an_implicit_solver_takes_adaptive_steps(start: float) -> None:
     [ys] = fixed(f"{SOLVERS}#implicit-tolerances", {"0.1, 1.0, stepsize": "0.1, start, stepsize"}, start=start)
     near(ys, [start * np.exp(-1)])
+
+
+@attack(f"{SOLVERS}#tolerances", least=st.sampled_from([-2, 0, 3, 7]))
+def test_a_bowl_is_least_at_its_middle(least: int) -> None:
+    [y] = fixed(f"{SOLVERS}#tolerances", {"y - 3": f"y - ({least})"})
+    near(y, [least, least])
+
+
+@attack(f"{SOLVERS}#function-arguments", rate=st.sampled_from([-1.0, 0.0, 0.5, 2.0]))
+def test_growth_has_the_rate_of_its_arguments(rate: float) -> None:
+    [ys] = fixed(f"{SOLVERS}#function-arguments", {'"rate": 2.0': f'"rate": {rate}'})
+    near(ys, np.full((1, 2), np.exp(rate)), atol=0.06)
+
+
+@attack(f"{SOLVERS}#event-function", low=st.sampled_from([0.3, 0.5, 0.9]))
+def test_a_decay_stops_after_the_step_in_which_it_is_low(low: float) -> None:
+    [ts] = fixed(f"{SOLVERS}#event-function", {"y.min() - 0.5": f"y.min() - {low}"})
+    near(ts, np.ceil(-np.log(low) * 10) / 10, atol=0.06)
+
+
+@attack(f"{SOLVERS}#adjoint-limits", y=st.sampled_from([0.0, 1.0, -3.0]))
+def test_a_decay_has_the_same_slope_everywhere(y: float) -> None:
+    [slope] = fixed(f"{SOLVERS}#adjoint-limits", {"(1.0, 100)": f"({y}, 100)"})
+    near(slope, np.exp(-1))
+
+
+@attack(f"{SOLVERS}#solver-names", y=st.sampled_from([0.0, 1.0, -3.0]))
+def test_a_solution_has_times_and_values(y: float) -> None:
+    ts, ys = fixed(f"{SOLVERS}#solver-names", {"Dopri5(), 0.0, 1.0, 0.1, 1.0": f"Dopri5(), 0.0, 1.0, 0.1, {y}"})
+    near(ts, [1.0])
+    near(ys, [y * np.exp(-1)])
