@@ -437,6 +437,11 @@ const literal = (query, text) => {
 // Whether a section outside of the dictionary, as those on libraries are, shows a message.
 const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.section.title} ${hit.section.text}`) > 0.3;
 
+// Whether a section answers a message without an entry: it has nearly all of its words, or one of its wordings is like it. A
+// module or an attribute that is missing (`name`) is the matter itself, so more has to agree.
+const answered = (hit, message, name) =>
+  hit?.likeness > 0.6 || hit?.share > 0.9 || (!name && hit?.worded > 0.55) || shows(hit, message);
+
 // What Python says of a call that does not fit a function. A section on a library explains it only for a function that it
 // names; for what a class of the reader's own takes, it names the class Net. It explains nothing that JAX has not.
 const OF_CALL =
@@ -587,7 +592,7 @@ export const find = async (query, index = whole ??= readAll()) => {
   else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
   else if (unknown.length && !message) {
     note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}.${NEAREST}`;
-  } else if (ofPython || message && !(hits[0]?.likeness > 0.6 || shows(hits[0], message))) {
+  } else if (ofPython || message && !answered(hits[0], message, end)) {
     note = `This message has no entry here.${NEAREST}`;
   } else if (!message && !(hits[0]?.share >= 0.45)) {
     note = `Nothing here answers that as asked.${NEAREST}`;
