@@ -301,6 +301,8 @@ const RAISED = /(?:^|[\s(])((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|I
 // What a pasted traceback or message says, without the frames and paths of the machine it is from; "" if it is none.
 const messageOf = (query) => {
   if (/^[\w.]+$/.test(query)) return "";
+  // An assertion without a message has only its line.
+  if (/\bAssertionError\s*$/.test(query)) return [...query.matchAll(/^\s*(assert .*)$/gm)].at(-1)?.[1] ?? query;
   const raised = [...query.matchAll(RAISED)];
   if (!raised.length && OF_PYTHON.test(query)) return query;
   if (!raised.length && !/Traceback \(most recent call last\)|File ".*", line \d+/.test(query)) return "";
