@@ -36,12 +36,12 @@ class CourseGuide(Guide):
         names = {path.relative_to(docs).as_posix() for path in self.course.pages}
         moved = {old: page.path.relative_to(docs) for page in self.pages.values() for old in page.redirect_from}
 
-        def said(name: str) -> str:
+        def message(name: str) -> str:
             is_now = f"; it is now {moved[name].as_posix()}" if name in moved else closest(name, names)
             return f"before: {name} is not a page of {docs.name}{is_now}"
 
         return [
-            Failure(page.name, line, 0, said(name))
+            Failure(page.name, line, 0, message(name))
             for page in self.pages.values()
             for name, line in _names(page)
             if name not in names

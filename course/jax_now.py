@@ -136,15 +136,15 @@ def _renames() -> Iterator[str]:
 
 def _changed(record: Record) -> Iterator[str]:
     """Computations that gave another result on the release before one; of each release the first."""
-    told = set()
+    listed = set()
     for behavior in behaviors():
         seen = {release: column.behaviors.get(behavior.name) for release, column in record.columns.items()}
         last = [release for release, what in seen.items() if what != list(seen.values())[-1]]
         if behavior.kind == "numbers" and last and (before := seen[last[-1]]) and before.end == "runs":
             now = next(reversed(seen.values()))
             since = next(release for release in seen if number(release) > number(last[-1]))
-            if now and now.end == "runs" and since not in told:
-                told.add(since)
+            if now and now.end == "runs" and since not in listed:
+                listed.add(since)
                 yield f"- `{behavior.name}` is now `{now.text}` (seen by {since}), and was `{before.text}`"
 
 

@@ -39,15 +39,15 @@ def without_marks(content: str) -> str:
     explanations of a word but for the first one in a section."""
     content = content.replace("<pre><span></span>", "<pre>")
     content = re.sub(r'<span class="(?:n|nn|o|p|w)">([^<]*)</span>', r"\1", content)
-    told: set[str] = set()
+    explained: set[str] = set()
 
     def keep(found: re.Match[str]) -> str:
         if found["word"] is None:
-            told.clear()
-        elif found["means"] in told:
+            explained.clear()
+        elif found["means"] in explained:
             return found["word"]
         else:
-            told.add(found["means"])
+            explained.add(found["means"])
         return found[0]
 
     return re.sub(r'<h[12]\b|<abbr title="(?P<means>[^"]*)">(?P<word>.*?)</abbr>', keep, content)

@@ -1,4 +1,4 @@
-"""``names.json``: what a reader's browser fetches when it first has to tell of a name of JAX; and ``libraries.json``.
+"""``names.json``: what a reader's browser fetches when it first explains a name of JAX; and ``libraries.json``.
 
 It is made of the record of the releases (``snippets/public_names.py``), the inventory, and the index of names. What it
 is for JAX, ``libraries.json`` is for the other libraries of the inventory (``inventories/library_names.py``).
@@ -60,7 +60,7 @@ def _places(name: str, inventory: Inventory, explained: Mapping[str, tuple[str, 
 
 
 def _known(facts: dict[str, Any]) -> dict[str, Any]:
-    return {fact: said for fact, said in facts.items() if said}
+    return {fact: text for fact, text in facts.items() if text}
 
 
 def _written(content: dict[str, Any]) -> str:

@@ -29,20 +29,20 @@
     target.closest(".live-editable code");
   document.addEventListener("click", (event) => {
     if (event.target.matches(".live-take")) return load("copy.js").then(({ copy }) => copy(event.target));
-    const asked = event.target.closest(".live-run, .live-edit, .live-here, .live-mine") ?? into(event);
-    if (!asked) return;
+    const clickedOn = event.target.closest(".live-run, .live-edit, .live-here, .live-mine") ?? into(event);
+    if (!clickedOn) return;
     document.querySelectorAll(".live-unloaded").forEach((note) => note.remove());
-    load("page.js").then(({ clicked }) => clicked(asked, event)).catch(() => unloaded(asked));
+    load("page.js").then(({ clicked }) => clicked(clickedOn, event)).catch(() => unloaded(clickedOn));
   });
 
   // Say that what runs blocks did not come; a browser may ask for it anew only when the page is loaded again.
-  const unloaded = (asked) => {
-    const place = asked.closest(".live-acts, .live-editable") ?? asked;
-    const said = "Running and editing could not be loaded: is the site within reach? Reload the page to try again.";
+  const unloaded = (clickedOn) => {
+    const place = clickedOn.closest(".live-acts, .live-editable") ?? clickedOn;
+    const message = "Running and editing could not be loaded: is the site within reach? Reload the page to try again.";
     const note = Object.assign(document.createElement("span"), {
       className: "live-unloaded",
       role: "status",
-      textContent: said,
+      textContent: message,
     });
     place.after(note);
   };

@@ -102,7 +102,7 @@ class BackgroundRuns:
     def latest(self, path: Path, timeout: float) -> Run | None:
         """Return the run of the page of a file as far as it is, or as it is when it ends within so many seconds.
 
-        None if it is not one that `run` has left pending, or if the engine has failed, which `run` tells.
+        None if it is not one that `run` has left pending, or if the engine has failed, which `run` reports.
         """
         attempt = self._attempts.get(path)
         if attempt is None or attempt.finished_late is None:

@@ -13,7 +13,7 @@ def version(distribution: str) -> str | None:
 
 
 def versions(modules: Iterable[str]) -> dict[str, str | None]:
-    """The version of each distribution that gave one of these top-level modules."""
+    """The version of each distribution that provides one of these top-level modules."""
     names: set[str] = set()
     for module in modules:
         # Most distributions have the name of their module.

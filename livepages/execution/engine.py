@@ -36,7 +36,7 @@ class Engine:
         self._runner = runner or Runner()
         self._cache = Cache(project.cache / "runs")
         self._has_kept = False
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._answers: dict[str, str | None] = {}
         self._files: NamedFiles | None = None
         self._listings: dict[Path, Listing] = {}
@@ -53,7 +53,7 @@ class Engine:
             with_faults: whether a page with faults is read as far as it can be.
 
         Returns:
-            the pages, and a failure for each fault but those of a block, which its result tells.
+            the pages, and a failure for each fault but those of a block, which are in its result.
         """
         pages: list[Page] = []
         failed: list[Failure] = []
@@ -150,9 +150,9 @@ class Engine:
             prune(self.project.cache / "runs")
             prune(self.project.cache / "compiled")
 
-    def _say_once(self, message: str) -> None:
-        if message not in self._said:
-            self._said.add(message)
+    def _warn_once(self, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
             log.warning(message)
 
     def holds(self, entry: CacheEntry) -> bool:
@@ -193,7 +193,7 @@ class Engine:
                     self._cache.put(_key(page, host), entry)
                     self._has_kept = True
                 except OSError as error:
-                    self._say_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
+                    self._warn_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
             return entry
 
         return keep
@@ -311,7 +311,7 @@ def _load_run(page: Page, entry: Mapping[str, Any]) -> Run:
 
 def _is_tied_to(root: Path, run: Run) -> bool:
     """Return whether a run holds for this folder alone: it names the folder, or has looked up something beside it."""
-    asked = {*run.files, *(probe.partition(" ")[2] for probe in run.probes)}
+    looked_up = {*run.files, *(probe.partition(" ")[2] for probe in run.probes)}
     beside = os.path.join(root.parent, "")
     named = json.dumps(str(root))[1:-1] in json.dumps([asdict(outcome) for outcome in run.outcomes])
-    return named or any(name.startswith(beside) for name in asked)
+    return named or any(name.startswith(beside) for name in looked_up)

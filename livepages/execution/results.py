@@ -43,7 +43,7 @@ class BlockResult:
         found = check_outcome(self.block.expected, self.outcome)
         if found is None:
             return None
-        message, detail = self.block.said(found[0]), found[1]
+        message, detail = self.block.describe(found[0]), found[1]
         if self.outcome.line:
             return Failure(self.block.page, self.outcome.line, 0, message)
         line = self.block.page_line(self.outcome.raised.line if self.outcome.raised else None)

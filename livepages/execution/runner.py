@@ -291,7 +291,7 @@ class Runner:
         begin = len(messages.all)
         self._process(project, running, (*before, at))
         outcome = _outcomes(running.task, messages.all[begin:])[at] or Outcome()
-        # What came before has been told by the page's own process.
+        # What came before has been reported by the page's own process.
         messages.all[begin:] = [message for message in messages.all[begin:] if getattr(message, "block", at) == at]
         if outcome.stopped_by is not None:
             where = f"the block on line {blocks[outcome.stopped_by].line}"
@@ -449,7 +449,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
         work=str(project.root) if project.fences == "exec" else "",
         cache=str(project.cache / "compiled"),
         nice=nice,
-        asked=time.monotonic(),
+        requested=time.monotonic(),
     )
 
 
@@ -552,20 +552,22 @@ def _end(running: Running, number: int, outcome: Outcome, all_after: bool) -> No
 
 def _run_of(running: Running, computer: str) -> Run:
     """Return the run that the processes of a page have reported, on this kind of computer."""
-    said = running.messages.all
-    finished = [message for message in said if isinstance(message, Finished)]
-    asked = [message for message in said if isinstance(message, DependenciesReported | Finished)]
+    messages = running.messages.all
+    finished = [message for message in messages if isinstance(message, Finished)]
+    reports = [message for message in messages if isinstance(message, DependenciesReported | Finished)]
     return Run(
-        results=pair_results(running.task.page, (outcome or Outcome() for outcome in _outcomes(running.task, said))),
+        results=pair_results(
+            running.task.page, (outcome or Outcome() for outcome in _outcomes(running.task, messages))
+        ),
         device=next((one.device for one in finished), ""),
         computer=computer,
-        files=_sorted(*(one.files for one in asked)),
-        probes=_sorted(*(one.probes for one in asked)),
-        contents={probe: answer for one in reversed(asked) for probe, answer in one.contents.items()},
+        files=_sorted(*(one.files for one in reports)),
+        probes=_sorted(*(one.probes for one in reports)),
+        contents={probe: answer for one in reversed(reports) for probe, answer in one.contents.items()},
         written=_sorted(*(one.written for one in finished)),
         modules=_sorted(*(one.modules for one in finished)),
         seconds=sum(one.seconds for one in finished),
-        ready=next((message.seconds for message in said if isinstance(message, Ready)), 0.0),
+        ready=next((message.seconds for message in messages if isinstance(message, Ready)), 0.0),
     )
 
 

@@ -58,8 +58,10 @@ class Download:
     def setup(self) -> str:
         """The code that has to run before the first block; empty if there is none."""
         parts = []
-        asked = " ".join(self._conditions)
-        if names := [name for name in ("importlib.util", "os", "platform", "shutil", "sys") if f"{name}." in asked]:
+        conditions = " ".join(self._conditions)
+        if names := [
+            name for name in ("importlib.util", "os", "platform", "shutil", "sys") if f"{name}." in conditions
+        ]:
             parts.append("\n".join(f"import {name}" for name in names))
         if self._configuration:
             parts.append(self._configuration)
@@ -163,8 +165,8 @@ def _guards(block: Block, page_needs: str) -> Iterator[tuple[str, str]]:
             yield "True", str(reasons[0] if reasons else '"its mark says so"')
         if not name.endswith(".skipif"):
             continue
-        for asked in call.args:
-            condition = asked.value if isinstance(asked, ast.Constant) else ast.get_source_segment(mark, asked)
+        for argument in call.args:
+            condition = argument.value if isinstance(argument, ast.Constant) else ast.get_source_segment(mark, argument)
             yield str(condition), str(reasons[0] if reasons else '"its mark says so"')
 
 

@@ -162,22 +162,22 @@ class KernelBridge:
         parts = [(index, part, _only_imports(above[index])) for index, part in needed_parts(above, code)]
         return RawRepr(json.dumps(parts))
 
-    def told(self, given: str) -> RawRepr:
+    def report(self, given: str) -> RawRepr:
         """Return the report on the cell that has just run, as JSON.
 
         Args:
-            given: JSON: the ``cell`` (what the notebook says of its block), its ``code``, what was ``published`` of it,
+            given: JSON: the ``cell`` (the notebook's data about its block), its ``code``, what was ``published`` of it,
                 and what it printed here, ``stdout``, ``stderr`` and ``figures``; ``whole`` if it is unedited, and so is
                 all before it.
 
         Returns:
-            ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_said``, whether the
-            block ended as its page expects; and ``difference`` from what was published, empty if there is none.
+            ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_expected``, whether
+            the block ended as its page expects; and ``difference`` from what was published, empty if there is none.
         """
-        asked = json.loads(given)
-        cell, published = asked["cell"], asked["published"]
+        request = json.loads(given)
+        cell, published = request["cell"], request["published"]
         raised, message = self._last.get("raised", ""), self._last.get("message", "")
-        streams = truncated_output((name, _shown(self._in_script(asked[name]))) for name in ("stdout", "stderr"))
+        streams = truncated_output((name, _shown(self._in_script(request[name]))) for name in ("stdout", "stderr"))
         stdout, stderr = (dict(streams).get(name, "") for name in ("stdout", "stderr"))
         error = f"{raised}: {head(message, MESSAGE)}" if raised else ""
         skipped = stdout.startswith(NOT_RUN)
@@ -188,8 +188,8 @@ class KernelBridge:
             stdout, meant = "", True
         else:
             outcome = "failed" if not meant else "raised" if raised else "ran"
-        here = _told("raised" if raised else outcome, asked["figures"], error, stdout, stderr)
-        before = _told(
+        here = _outcome("raised" if raised else outcome, request["figures"], error, stdout, stderr)
+        before = _outcome(
             "raised" if published["error"] else "ran",
             published["figures"],
             published["error"],
@@ -201,14 +201,14 @@ class KernelBridge:
         options = cell.get("tolerance", 0.0), cell.get("volatile", False), patterns
         difference = differ(before, here, *options) if known else None
         seconds, counts = self._last["seconds"], self._last["counts"]
-        if asked["whole"] and cell.get("key"):
+        if request["whole"] and cell.get("key"):
             entry = {
                 "key": cell["key"],
-                "code": next((line.strip() for line in asked["code"].splitlines() if line.strip()), ""),
+                "code": next((line.strip() for line in request["code"].splitlines() if line.strip()), ""),
                 "outcome": outcome,
                 "seconds": float(f"{seconds:.2g}"),
                 **counts,
-                "figures": asked["figures"],
+                "figures": request["figures"],
                 **{"stdout": stripped(stdout), "stderr": stripped(stderr), "error": stripped(error)},
             }
             lean = {name: value for name, value in entry.items() if value not in ("", 0) or name == "seconds"}
@@ -218,7 +218,7 @@ class KernelBridge:
             "release": self._runtime.release,
             "seconds": seconds,
             "raised": raised,
-            "as_said": meant,
+            "as_expected": meant,
             "skipped": skipped,
             "compared": known,
             "difference": f"{difference}" if difference else "",
@@ -231,13 +231,13 @@ class KernelBridge:
         Args:
             given: JSON: the ``page``, the ``files`` that it rests on, the ``keys`` of its blocks and their ``code``.
         """
-        asked = json.loads(given)
+        request = json.loads(given)
         about = self._runtime.host()
         name = re.sub(r"[^a-z0-9.]+", "-", f"{about['device']} {self._runtime.release}".lower()).strip("-")
         host = {
             **about,
             **self._runtime.versions(),
-            "distributions": _imported(asked["code"]),
+            "distributions": _imported(request["code"]),
             "environment": {
                 name: value
                 for name, value in self._runtime.variables().items()
@@ -246,12 +246,12 @@ class KernelBridge:
             "commit": self._commit,
             "day": datetime.datetime.now(datetime.UTC).date().isoformat(),
         }
-        blocks = [self._entries[key] for key in asked["keys"] if key in self._entries]
-        page = {"device": self._runtime.device(), "files": asked["files"], "blocks": blocks}
+        blocks = [self._entries[key] for key in request["keys"] if key in self._entries]
+        page = {"device": self._runtime.device(), "files": request["files"], "blocks": blocks}
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
             files.writestr(f"records/{name}.yml", _dump(host))
-            files.writestr(f"records/{name}/{asked['page']}.yml", _dump(page))
+            files.writestr(f"records/{name}/{request['page']}.yml", _dump(page))
         return RawRepr(json.dumps({"name": name, "zip": base64.b64encode(archive.getvalue()).decode()}))
 
 
@@ -321,7 +321,7 @@ def _line(prompt: object = "") -> str:
     return line.removesuffix("\n")
 
 
-def _told(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> Any:
+def _outcome(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> Any:
     text = "\n".join(part for part in (stdout, stderr, error) if part)
     return SimpleNamespace(outcome=outcome, figures=figures, error=error, text=text)
 

@@ -256,8 +256,8 @@ class Build:
             anchor = ids.get(block.index if block.above is None else block.above, "")
             why = "" if result.failure else "the output differs from the record"
             places.append(Failing(failure.line, "value" if block.is_value else "block", anchor, why))
-        told = {failure for _, failure in failed}
-        others = {failure.line for failure in self.failures if failure.page == page.name and failure not in told}
+        reported = {failure for _, failure in failed}
+        others = {failure.line for failure in self.failures if failure.page == page.name and failure not in reported}
         return places + [Failing(line, "line") for line in others]
 
     def was_page(self, name: str) -> bool:
@@ -315,8 +315,8 @@ class Build:
         run = self.run_of(page)
         others = self.ran if status.STATUS in page.text else ()
         known = [
-            (other.title, [block.key for block in other.program], anchors(other, gave), self._known(other))
-            for other, gave in others
+            (other.title, [block.key for block in other.program], anchors(other, run), self._known(other))
+            for other, run in others
         ]
         shown = text, self._names, page, run, self.updated(page, run), self.guide.cache_key(page)
         return *shown, self.engine.project.runtime.version_label, self._known(page), known

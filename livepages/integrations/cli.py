@@ -138,7 +138,7 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         failed = [failure for failure in failed if project.root / failure.page in part]
     programs = [page for page in pages if page.program]
     runs = {} if options.all or options.pages else engine.kept(programs)
-    progress = Progress(_say)
+    progress = Progress(_print_line)
     stale = [page for page in programs if page.path not in runs]
     try:
         progress.started(stale)
@@ -155,9 +155,9 @@ def _run(options: argparse.Namespace, project: Project) -> int:
     if pages or not failed:
         print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
     outdated = records.stale(programs).get(project.reference, [])
-    for told in filter(None, (hint(project, pages), renewal(project.reference, (block.page for block in outdated)))):
-        print(told)
-    return _tell(failed)
+    for advice in filter(None, (hint(project, pages), renewal(project.reference, (block.page for block in outdated)))):
+        print(advice)
+    return _report(failed)
 
 
 _PAGE = """\
@@ -233,7 +233,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
             how = f"livepages record {f'{new} ' if new else ''}--host {project.reference}"
             message = f"is the record of {what}; `{how}` {'renames' if new else 'deletes'} it"
             failed.append(Failure(project.name(file), 1, 0, message))
-    return _tell(failed)
+    return _report(failed)
 
 
 def _by_page(blocks: list[Block]) -> list[list[Block]]:
@@ -272,7 +272,7 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     pages = [page for page in every if page.path in named] if named else every
     failed = [failure for failure in failed if not named or project.root / failure.page in named]
     programs = [page for page in pages if page.program]
-    progress = Progress(_say)
+    progress = Progress(_print_line)
     try:
         progress.started(programs)
         runs = engine.run(programs, progress.done)
@@ -284,7 +284,7 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     changed = record(project, options.host, ran, bool(named))
     write(project.records / "status.svg", status.badge(project, [page for page in every if page.program]))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
-    return _tell(failed)
+    return _report(failed)
 
 
 def _stopped(page: Page, run: Run) -> Iterator[str]:
@@ -301,7 +301,7 @@ def _compare(options: argparse.Namespace, project: Project) -> int:
     failed += dict.fromkeys([*old[1].problems(pages), *new[1].problems(pages)])
     comparison = compare(pages, old, new)
     print(comparison.markdown if options.markdown else comparison.report)
-    return _tell(failed)
+    return _report(failed)
 
 
 def _host(project: Project, name: str) -> tuple[Host, Records]:
@@ -321,7 +321,7 @@ def _export(options: argparse.Namespace, project: Project) -> int:
         if not project.mkdocs.is_file():
             raise ProjectError(f"{options.config_file}: no such file")
     build = _begun(project)
-    return _tell(build.failures or finish(build, options.site, _say))
+    return _report(build.failures or finish(build, options.site, _print_line))
 
 
 def _build(options: argparse.Namespace, project: Project) -> int:
@@ -347,10 +347,10 @@ def _build_by(program: str, project: Project) -> int:
 
     build = _begun(project)
     if build.failures:
-        return _tell(build.failures)
+        return _report(build.failures)
     print(*filter(None, (build.summary, build.hint)), sep="\n", flush=True)
-    # What it keeps of a page is known by the page's text alone, whatever the page's blocks gave this time. Its option
-    # to forget that, --clean, deletes the whole folder, with the runs of the pages.
+    # Zensical keeps pages by their text alone, whatever the output of their blocks is. Its option --clean would delete
+    # the whole folder, with the runs of the pages.
     for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
         shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
     with tempfile.TemporaryDirectory(prefix="livepages-") as folder:
@@ -359,15 +359,15 @@ def _build_by(program: str, project: Project) -> int:
         done = subprocess.run(command, cwd=project.root, env=environment, check=False)
         failed = Report(report).read()
     if failed or done.returncode:
-        return _tell(failed) or 1
+        return _report(failed) or 1
     site = project.mkdocs.parent / build.guide.course.site
     finish_zensical(build, site)
-    return _tell(finish(build, site, _say))
+    return _report(finish(build, site, _print_line))
 
 
 def _begun(project: Project) -> Build:
     """A build of a project whose pages have all run."""
-    progress = Progress(_say)
+    progress = Progress(_print_line)
     build = Build(Engine(project))
     try:
         build.begin(read_course(project), progress.started, progress.done)
@@ -381,7 +381,7 @@ def _clean(_: argparse.Namespace, project: Project) -> int:
     return 0
 
 
-def _tell(failed: list[Failure]) -> int:
+def _report(failed: list[Failure]) -> int:
     for failure in failed:
         print(failure)
     if failed:
@@ -389,7 +389,7 @@ def _tell(failed: list[Failure]) -> int:
     return 1 if failed else 0
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, flush=True)
 
 

@@ -37,7 +37,7 @@ def main() -> None:
     tempfile.tempdir = None  # so that it looks at the variable again
     server = _server(given["token"], given["origin"], given["idle"])
     server.initialize(argv=[])
-    server.io_loop.add_callback(_tell, server)  # after the one that begins to listen
+    server.io_loop.add_callback(_report_port, server)  # after the one that begins to listen
     threading.Thread(target=_end_with_input, args=[server], daemon=True).start()
     server.start()
 
@@ -86,7 +86,7 @@ def _server(token: str, origin: str, idle: int) -> Any:
     return Silent.instance(config=config)
 
 
-def _tell(server: Any) -> None:
+def _report_port(server: Any) -> None:
     """Say at which port the server listens; what kernels may write to the same stream goes nowhere."""
     print(json.dumps({"port": server.port}), flush=True)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -102,12 +102,12 @@ class Kernels:
         if missing := [name.replace("_", "-") for name in NEEDED if not find_spec(name)]:
             raise KernelsError(f"To run blocks, install {' and '.join(missing)}, and serve the site again.")
         token = secrets.token_urlsafe(32)
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "livepages.integrations.jupyter"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=errors,
                 text=True,
                 env={**os.environ, **FIXED},
                 start_new_session=True,  # Ctrl-C in the terminal ends it in order, with this process
@@ -120,9 +120,9 @@ class Kernels:
                 port = json.loads(self._process.stdout.readline())["port"]
             except (OSError, ValueError):
                 self._process.wait()
-                said.seek(0)
+                errors.seek(0)
                 self._end()
-                last = (said.read().strip().splitlines() or ["it ended at once"])[-1]
+                last = (errors.read().strip().splitlines() or ["it ended at once"])[-1]
                 raise KernelsError(f"The Jupyter server could not be started: {last}") from None
         return {"address": f"127.0.0.1:{port}", "token": token}
 

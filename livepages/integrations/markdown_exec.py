@@ -86,11 +86,11 @@ def _laid_out(block: Block, output: str, md: Markdown, options: dict[str, Any]) 
     return markdown_exec.base_format(language=language, run=lambda *_, **__: output, code=code, md=md, **options)
 
 
-def _below_code(result: BlockResult, told: str, md: Markdown, options: dict[str, Any]) -> str:
+def _below_code(result: BlockResult, output: str, md: Markdown, options: dict[str, Any]) -> str:
     """Return what replaces a block's output, below its code if the page shows the code."""
     fence = result.block.fence
     code = markdown_exec.code_block(fence.language, "\n".join(fence.content)) if options["source"] else ""
-    return (_converted(code, md, options) if code else "") + told
+    return (_converted(code, md, options) if code else "") + output
 
 
 def _figures(result: BlockResult) -> Markup:
@@ -98,7 +98,7 @@ def _figures(result: BlockResult) -> Markup:
 
 
 def _value(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
-    """Return what a block gave with some of its values, as HTML."""
+    """Return the output of a block with some of its values, as HTML."""
     if result.failure:
         return failures_shown([result.failure])
     if result.outcome.pending or result.outcome.skipped:

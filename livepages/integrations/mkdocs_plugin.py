@@ -68,8 +68,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._missed = False
         self._background: ServeScheduler | None = None
         self._kernels: Kernels | None = None
-        self._told: list[Failure] = []
-        self._said: set[str] = set()
+        self._reported: list[Failure] = []
+        self._logged: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
         self._former: FormerSite | None = None  # what it would empty it of, until pages are written
         self._saves: Saves | None = None
@@ -175,7 +175,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Bring all pages up to date: those of the configuration, or those of the files and the navigation."""
         build = self._current()
         if self._saves and self._saves.taken():  # what still fails is reported again after each save
-            self._told = []
+            self._reported = []
         progress = Progress(log.info)
 
         def started(pages: list[Page]) -> None:
@@ -184,7 +184,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             elif pages:
                 log.info(f"{count(len(pages), 'page')} to run in the background; one that is opened runs next")
             names = {page.name for page in pages}
-            self._told = [failure for failure in self._told if failure.page not in names]
+            self._reported = [failure for failure in self._reported if failure.page not in names]
 
         try:
             course = make_course(build.engine.project, config, drafts=self._serving)
@@ -201,8 +201,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._moved.begin(build.pages.values(), build.guide.course, build.was_page)
         if not self._serving:
             log.info(build.summary)
-        self._told = [failure for failure in self._told if failure in build.failures]
-        self._tell(build.failures, self._unwritten)
+        self._reported = [failure for failure in self._reported if failure in build.failures]
+        self._report(build.failures, self._unwritten)
 
     @property
     def _unwritten(self) -> str:
@@ -319,7 +319,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             templates.mkdir(parents=True, exist_ok=True)
             if os.access(templates, os.W_OK):
                 env.bytecode_cache = FileSystemBytecodeCache(str(templates))  # MkDocs compiles them anew for each build
-        self._tell(build.failures, self._unwritten)
+        self._report(build.failures, self._unwritten)
         if build.hint:
             log.warning(build.hint)
         if self._former:
@@ -356,9 +356,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         build, site = self._current(), Path(config.site_dir)
         try:
             if build.engine.project.fences == "exec":
-                failed, lacking = finish_executed(build, site, self._say_once, self._emptied), "redirects"
+                failed, lacking = finish_executed(build, site, self._log_once, self._emptied), "redirects"
             else:
-                failed = finish(build, site, self._say_once, self._kept.made, self._emptied)
+                failed = finish(build, site, self._log_once, self._kept.made, self._emptied)
                 lacking = "scripts, notebooks and Markdown"
         except ProjectError as error:
             self._refuse(str(error))
@@ -367,17 +367,17 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._saves:
                 self._saves.follow(self._included(config))
             self._over()
-        self._tell(build.failures, "a plugin has shown this of a page")
-        self._tell(failed, f"the {lacking} of these pages were not written")
+        self._report(build.failures, "a plugin has shown this of a page")
+        self._report(failed, f"the {lacking} of these pages were not written")
 
-    def _say_once(self, message: str) -> None:
-        if message not in self._said:
+    def _log_once(self, message: str) -> None:
+        if message not in self._logged:
             log.info(message)
-        self._said.add(message)
+        self._logged.add(message)
 
-    def _tell(self, failures: list[Failure], consequence: str) -> None:
-        new = [failure for failure in failures if failure not in self._told]
-        self._told += new
+    def _report(self, failures: list[Failure], consequence: str) -> None:
+        new = [failure for failure in failures if failure not in self._reported]
+        self._reported += new
         for failure in new:
             log.error(str(failure))
         if new and not self._serving:

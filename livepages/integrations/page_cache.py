@@ -53,9 +53,9 @@ def convert_once(
         nonlocal warned  # also if this build has converted the page before: it does not repeat every warning
         addresses = sorted(f"{file.src_uri} {file.url}" for file in files)
         given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(addresses)
-        heard = _Warnings().are_heard  # where none is, a page may be kept that has deserved one
+        counted = _Warnings().are_counted  # where none is, a page may be kept that has deserved one
         appended = [file.read_text(encoding="utf-8", errors="replace") for file in appended_files(config)]
-        key = kept.key([*given, appended, heard])
+        key = kept.key([*given, appended, counted])
         executed = _EXECUTED[build.engine.project.fences]
         once = not executed.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
         if once:
@@ -105,8 +105,8 @@ class _Warnings(logging.Handler):
         self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # or of ProperDocs
 
     @property
-    def are_heard(self) -> bool:
-        """Return whether warnings can be heard: MkDocs with ``--quiet`` drops them before they are counted."""
+    def are_counted(self) -> bool:
+        """Return whether warnings can be counted: MkDocs with ``--quiet`` drops them before they are counted."""
         return self._logger.isEnabledFor(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -132,7 +132,7 @@ def _state(page: MkDocsPage) -> dict[str, Any]:
 
 
 def _restore(page: MkDocsPage, state: dict[str, Any], files: Files) -> bool:
-    """Put back what `_state` gave; whether it could be done."""
+    """Put back the attributes of `_state`; return whether it could be done."""
     links = {files.get_file_from_path(name): anchors for name, anchors in state["links"].items()}
     if None in links:
         return False

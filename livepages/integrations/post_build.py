@@ -19,7 +19,7 @@ from livepages.source import ProjectError
 def finish(
     build: Build,
     site: Path,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     keep: Callable[..., Any] | None = None,
     emptied: bool = False,
 ) -> list[Failure]:
@@ -28,7 +28,7 @@ def finish(
     Args:
         build: what the site was built from.
         site: the folder that holds it.
-        say: is called with the names of files that are not written, because the author has written them.
+        log: is called with the names of files that are not written, because the author has written them.
         keep: returns the value made before from the same page (`livepages.exporters.publish`); all anew if None.
         emptied: whether the folder was empty before the site was built.
 
@@ -46,22 +46,22 @@ def finish(
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
     refused += write_redirects([page for page, _ in build.ran], build.guide.course, output)
-    _say_left(output, say)
+    _report_left(output, log)
     return [Failure(error.page, error.line, 0, error.message) for error in refused]
 
 
-def finish_executed(build: Build, site: Path, say: Callable[[str], None], emptied: bool) -> list[Failure]:
+def finish_executed(build: Build, site: Path, log: Callable[[str], None], emptied: bool) -> list[Failure]:
     """Write redirects and the assets: `finish` for a site whose pages stay what markdown-exec makes of them."""
     output = OutputFolder(site, build.engine.project.docs, emptied)
     copy_assets(output)
     refused = write_redirects([page for page, _ in build.ran], build.guide.course, output)
-    _say_left(output, say)
+    _report_left(output, log)
     return [Failure(error.page, error.line, 0, error.message) for error in refused]
 
 
-def _say_left(output: OutputFolder, say: Callable[[str], None]) -> None:
+def _report_left(output: OutputFolder, log: Callable[[str], None]) -> None:
     if output.left:
-        say(f"not written, as the site has its own: {', '.join(output.left)}")
+        log(f"not written, as the site has its own: {', '.join(output.left)}")
 
 
 def finish_zensical(build: Build, site: Path) -> None:
@@ -71,7 +71,7 @@ def finish_zensical(build: Build, site: Path) -> None:
         ProjectError: the HTML of a page is not in the site, or its search index is not as Zensical writes it.
     """
     course = build.guide.course
-    asked: dict[str, Question] = {}
+    questions_by_place: dict[str, Question] = {}
     listed = {path for part in course.parts for path in part.pages}  # the others have no Markdown
     for path, place in ((path, course.place(path)) for path in build.pages):
         file = site / place.html
@@ -85,18 +85,18 @@ def finish_zensical(build: Build, site: Path) -> None:
             data = linked_data(questions, course.url and f"{course.url.rstrip('/')}/{place.url}")
             script = f'<script type="application/ld+json">{data}</script>\n</head>'
             text = text.replace("</head>", script, 1)
-            asked |= {f"{place.url}#{question.id}".rstrip("#"): question for question in questions}
+            questions_by_place |= {f"{place.url}#{question.id}".rstrip("#"): question for question in questions}
         file.write_text(text, encoding="utf-8")
-    if asked:
-        _index(site / "search.json", asked)
+    if questions_by_place:
+        _index(site / "search.json", questions_by_place)
 
 
-def _index(file: Path, asked: dict[str, Question]) -> None:
+def _index(file: Path, questions_by_place: dict[str, Question]) -> None:
     """Add the wordings of questions, by their addresses, to the texts that the search looks through."""
     try:
         index = json.loads(file.read_text(encoding="utf-8"))
         for entry in index["items"]:
-            if question := asked.get(entry["location"]):
+            if question := questions_by_place.get(entry["location"]):
                 entry["text"] += "".join(f"<p>{html.escape(wording)}</p>" for wording in question.wordings)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ProjectError(f"{file}: the wordings of questions cannot be added for the search: {error!r}") from None

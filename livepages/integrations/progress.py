@@ -13,8 +13,8 @@ from livepages.source import Page
 class Progress:
     """The progress of the pages of one build; pass its methods to `Build.begin`."""
 
-    def __init__(self, say: Callable[[str], None], stream: TextIO | None = None) -> None:
-        self._say = say
+    def __init__(self, write: Callable[[str], None], stream: TextIO | None = None) -> None:
+        self._write = write
         self._stream = stream or sys.stderr
         self._bar: tqdm[Any] | None = None
 
@@ -29,7 +29,7 @@ class Progress:
         wrong = [count_wrong(blocks, "block"), count_wrong(value_states(run), "value")]
         result = "; ".join(filter(None, wrong)) or count(blocks.total() - blocks[State.OFF], "block")
         if self._bar is None:
-            self._say(f"ran {page.name}: {result}, {run.seconds:.1f} s")
+            self._write(f"ran {page.name}: {result}, {run.seconds:.1f} s")
             return
         self._bar.set_postfix_str(page.name, refresh=False)
         self._bar.update()

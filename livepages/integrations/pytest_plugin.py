@@ -104,14 +104,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     none is of the kind they ran on.
     """
     given = [pair for report in terminalreporter.getreports("passed") for pair in report.user_properties]
-    told = sorted(tuple(value) for name, value in given if name == _DIFFERS)
+    differing = sorted(tuple(value) for name, value in given if name == _DIFFERS)
     outdated = sorted({tuple(value) for name, value in given if name == _OUTDATED})
     for host, pairs in groupby(outdated, key=itemgetter(0)):
         terminalreporter.write_line(renewal(host, (page for _, page in pairs)))
-    if not told:
+    if not differing:
         return
     terminalreporter.section("outputs that differ from the records of another kind of host")
-    for (here, record), found in groupby(told, key=itemgetter(0, 1)):
+    for (here, record), found in groupby(differing, key=itemgetter(0, 1)):
         places = [f"{page}:{line}: {difference}" for *_, page, line, difference in found]
         terminalreporter.line(f"On {here}, {count(len(places), 'block')} without a record, compared with {record}:")
         for place in places:
@@ -237,7 +237,9 @@ class BlockItem(TestBlock):
         if result.stopped_by and not self._is_asked(result.stopped_by.block):
             # Nothing else would report the failure.
             failed = result.stopped_by.failure
-            raise BlockError(str(Failure(block.page, block.line, block.fence_line, block.said(f"not run: {failed}"))))
+            raise BlockError(
+                str(Failure(block.page, block.line, block.fence_line, block.describe(f"not run: {failed}")))
+            )
         if skipped := result.outcome.skipped:
             pytest.skip(f"not run: {skipped}" if result.stopped_by else skipped)
         if runs.is_outdated(block, self.page):
@@ -251,8 +253,8 @@ class BlockItem(TestBlock):
         if found:
             here = ", ".join(filter(None, [run.device, runtime.release, run.computer]))
             difference = f"{found.difference.cause}{found.difference.size}"
-            told = (here, f"{found.host.name} ({found.host.label})", block.page, block.line, difference)
-            self.user_properties.append((_DIFFERS, told))
+            found_here = (here, f"{found.host.name} ({found.host.label})", block.page, block.line, difference)
+            self.user_properties.append((_DIFFERS, found_here))
 
     def _is_asked(self, block: Block) -> bool:
         """Return whether another block of the page is tested as well."""
@@ -310,7 +312,7 @@ class _Runs:
         self._runs = self._engine.kept(self._pages.values())
         stale = [path for path in self._pages if path not in self._runs]
         alone = sum(self._pages[path].settings.exclusive for path in stale)
-        _say(
+        _write_line(
             session.config,
             f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "
             f"{len(self._runs)} unchanged",
@@ -350,7 +352,7 @@ class _Runs:
         self._ready[page.path].set()
 
 
-def _say(config: pytest.Config, message: str) -> None:
+def _write_line(config: pytest.Config, message: str) -> None:
     """Write a line between the marks of the tests, if anybody reports, whatever is captured of the test that runs."""
     plugins = config.pluginmanager
     reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")

@@ -30,19 +30,19 @@ _LINK = re.compile(r"Doc file '(?P<page>.+?)' contains an? .*?link '(?P<link>[^'
 class MovedLinks(logging.Filter):
     """Names in the warning of a link to a page's old name the new one: MkDocs proposes another file of like name.
 
-    A build tells a page once of each link, even if it converts the page again, and once of each old name. Of a name
+    A build warns a page once of each link, even if it converts the page again, and once of each old name. Of a name
     that no page says it had, but that a page did have, the warning says how to name it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._moved: dict[str, str] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._was_page: Callable[[str], bool] = lambda name: False
 
     def begin(self, pages: Iterable[Page], course: Course, was_page: Callable[[str], bool]) -> None:
-        """Take note of the pages of a build, of the names that they had, and of what tells whether any had a name."""
-        self._told.clear()
+        """Note the pages of a build and their former names; `was_page` returns whether any page had a name."""
+        self._reported.clear()
         self._was_page = was_page
         names = {page.path.relative_to(course.docs).as_posix(): page for page in pages}
         moved = ((posixpath.normpath(old), new) for new, page in names.items() for old in page.redirect_from)
@@ -56,17 +56,17 @@ class MovedLinks(logging.Filter):
         name, link = found["page"], urlsplit(found["link"])
         old = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(link.path)))
         if new := self._moved.get(old):
-            told = f"{name} {old}"
+            warning = f"{name} {old}"
             address = link._replace(path=posixpath.relpath(new, posixpath.dirname(name) or ".")).geturl()
             now = f"but {old} is now {new}: write '{address}', in other links of this page to it as well."
             record.msg, record.args = f"{found[0]}, {now}", ()
         else:
-            told = record.getMessage()
-            if " is not found " in told and self._was_page(old):
+            warning = record.getMessage()
+            if " is not found " in warning and self._was_page(old):
                 how = f"write `redirect_from: [{old}]` into the front matter of the page that it is now"
-                record.msg, record.args = f"{told} There was such a page: if it was renamed, {how}.", ()
-        repeated = told in self._told
-        self._told.add(told)
+                record.msg, record.args = f"{warning} There was such a page: if it was renamed, {how}.", ()
+        repeated = warning in self._reported
+        self._reported.add(warning)
         return not repeated
 
 
@@ -82,8 +82,8 @@ def write_redirects(pages: list[Page], course: Course, output: OutputFolder) -> 
         for name in page.redirect_from:
             old, new = course.place(course.docs / name), course.place(page.path)
             if old.html in claimed:
-                told = f"redirect_from: {claimed[old.html]} is already at the address of {name}"
-                refused.append(PageError(page.name, 1, told))
+                message = f"redirect_from: {claimed[old.html]} is already at the address of {name}"
+                refused.append(PageError(page.name, 1, message))
                 continue
             claimed[old.html] = page.name
             address = quote(posixpath.relpath(new.url or ".", posixpath.dirname(old.html) or "."))

@@ -35,7 +35,7 @@ class Index:
         index = getattr(getattr(search, "provider", search), "search_index", None)  # MaterialX has it in a provider
         self._entries = index.entries if index else []
         self._before = len(self._entries)
-        self._key = self._kept.key([page.content, page.url, page.title, page.meta, self._asked(page)])
+        self._key = self._kept.key([page.content, page.url, page.title, page.meta, self._wordings_of(page)])
         return index is not None and self._kept.get("search", page.file.src_uri, self._key) is not None
 
     def keep(self, page: MkDocsPage) -> None:
@@ -44,10 +44,10 @@ class Index:
         if known is None:
             known = self._entries[self._before :]
             for entry in known:
-                if asked := self._asked(page).get(entry["location"].partition("#")[2]):
-                    entry["asked"] = asked
+                if wordings := self._wordings_of(page).get(entry["location"].partition("#")[2]):
+                    entry["asked"] = wordings
             self._kept.put("search", page.file.src_uri, self._key, known)
         self._entries[self._before :] = known
 
-    def _asked(self, page: MkDocsPage) -> dict[str, tuple[str, ...]]:
+    def _wordings_of(self, page: MkDocsPage) -> dict[str, tuple[str, ...]]:
         return self._wordings.get(page.file.src_uri, {})

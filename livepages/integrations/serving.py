@@ -13,8 +13,8 @@ Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 class ServeScheduler:
     """A scheduler of the pages that the last build shows in part; all methods may be called in any thread."""
 
-    def __init__(self, build: Build, again: Callable[[], None], say: Callable[[str], None]) -> None:
-        self._build, self._again, self._say = build, again, say
+    def __init__(self, build: Build, again: Callable[[], None], log: Callable[[str], None]) -> None:
+        self._build, self._again, self._log = build, again, log
         self._lock = threading.Lock()
         self._files: dict[str, Path] = {}  # of the pages, by their HTML below the site's root
         self._pending: set[Path] = set()
@@ -45,7 +45,7 @@ class ServeScheduler:
             done, all_ = len(self._finished & self._pending), len(self._pending)
             counted = not self._awaited  # a build that is under way may show some of them
         if all_ > 1 and done and counted:
-            self._say(f"{done} of {all_} pages have run in the background")
+            self._log(f"{done} of {all_} pages have run in the background")
         self._decide()
 
     def watching(self, application: Application, root: str) -> Application:

@@ -50,7 +50,7 @@ def check_block(
     if found is None or not same:
         return found
     block = result.block
-    message = block.said("the output differs from the record; if it is right, record it with `livepages record`")
+    message = block.describe("the output differs from the record; if it is right, record it with `livepages record`")
     return Failure(block.page, block.line, block.fence_line, message, str(found))
 
 

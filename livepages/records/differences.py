@@ -97,7 +97,7 @@ def differ(
     diff = _diff(old.text, new.text)
     if old.outcome != new.outcome:
         return Difference(f"{old.outcome} → {new.outcome}", diff)
-    before, after = (told.error.partition(":")[0] if told.outcome == "raised" else "" for told in (old, new))
+    before, after = (each.error.partition(":")[0] if each.outcome == "raised" else "" for each in (old, new))
     if before != after:
         return Difference(f"{before} → {after}", diff)
     if old.figures != new.figures:

@@ -1,6 +1,6 @@
 """The records of hosts: for every page one readable file a host, committed; and what of it is still about its code.
 
-``records/HOST.yml`` says what the host is, ``records/HOST/guide/page.yml`` what each block of that page gave there.
+``records/HOST.yml`` describes the host; ``records/HOST/guide/page.yml`` has the outcome of each block of that page.
 A block is known by its key, which covers the code of its page up to it; the files of the project that the page used
 are named with their content. Where either differs from what is there now, the record says nothing about the block.
 """
@@ -268,7 +268,7 @@ def entry(result: BlockResult) -> Entry:
     error = outcome.skipped or (failure.message if failure else "")
     if kind == RAISED and outcome.raised:
         error = f"{outcome.raised.type}: {outcome.raised.message}"
-    said = {stream: "".join(text for which, text in outcome.output if which == stream) for stream in (OUT, ERR)}
+    streams = {stream: "".join(text for which, text in outcome.output if which == stream) for stream in (OUT, ERR)}
     return Entry(
         key=_short(block.key),
         code=next((line.strip() for line in block.code.splitlines() if line.strip()), ""),
@@ -277,8 +277,8 @@ def entry(result: BlockResult) -> Entry:
         counts=outcome.counts,
         figures=len(outcome.figures),
         shown=stripped("\n".join(bundle["text/plain"] for bundle in outcome.displays)),
-        stdout=stripped(said[OUT]),
-        stderr=stripped(said[ERR]),
+        stdout=stripped(streams[OUT]),
+        stderr=stripped(streams[ERR]),
         error=stripped(error),
     )
 

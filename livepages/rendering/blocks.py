@@ -185,7 +185,7 @@ def _result(result: BlockResult, context: _Context) -> str:
 
 
 def _value(result: BlockResult, context: _Context) -> str:
-    """Return what a block gave with other values than its first."""
+    """Return the output of a block with other values than its first."""
     if result.failure:
         return failure_shown(result.failure)
     if result.outcome.pending or result.outcome.skipped:
@@ -194,7 +194,7 @@ def _value(result: BlockResult, context: _Context) -> str:
 
 
 def _content(result: BlockResult, context: _Context) -> str:
-    """Return what a block gave, here and on other hosts; empty if nothing."""
+    """Return the output of a block, here and on other hosts; empty if there is none."""
     block, outcome, shown = result.block, result.outcome, result.shown
     options = block.options
     parts = []
@@ -307,8 +307,8 @@ def _recorded(block: Block, seen: RecordedOutcome | None) -> tuple[str, str]:
     if entry.error:
         kind, _, message = entry.error.partition(":")
         parts.append(_error(kind, message))
-    said = f" This output was recorded on {_label(seen)}, on {seen.host.day}:" if parts else ""
-    return said, "".join(parts)
+    introduction = f" This output was recorded on {_label(seen)}, on {seen.host.day}:" if parts else ""
+    return introduction, "".join(parts)
 
 
 def _is_silent(recorded: RecordedOutcome | None) -> bool:
@@ -321,8 +321,8 @@ def _not_run(
 ) -> str:
     """Return why a block did not run, and the text of the newest record of it, if there is one."""
     introduced, body = _recorded(block, recorded)
-    said = f"{where}: {why}{'.' if introduced else ''}{introduced}"
-    note = f'<p class="live-note">{html.escape(said)}</p>'
+    reason = f"{where}: {why}{'.' if introduced else ''}{introduced}"
+    note = f'<p class="live-note">{html.escape(reason)}</p>'
     return f'<div class="live-result{never}{_RECORDED if body else ""}" {_marker(block)}>{note}{body}</div>'
 
 
@@ -331,9 +331,9 @@ def _pending(block: Block, recorded: RecordedOutcome | None) -> str:
     introduced, body = _recorded(block, recorded)
     kind = _RECORDED if body else " live-silent" if _is_silent(recorded) else ""
     later = " The figure appears when the page has run." if recorded and recorded.entry.figures else ""
-    said = html.escape(f"Running …{later}{introduced}")
+    waiting = html.escape(f"Running …{later}{introduced}")
     where = f"{html.escape(block.page)}:{block.line}"
-    note = f'<p class="live-note" data-live-pending="{where}" data-search-exclude>{said}</p>'
+    note = f'<p class="live-note" data-live-pending="{where}" data-search-exclude>{waiting}</p>'
     return f'<div class="live-result{kind}" {_marker(block)}>{note}{body}</div>'
 
 

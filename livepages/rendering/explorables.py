@@ -1,4 +1,4 @@
-"""An explorable as HTML: what a block gave with its first values, and below it, folded, with each of the others.
+"""An explorable as HTML: the output of a block with its first values, and below it, folded, with each of the others.
 
 The script ``vary.js`` makes a control of it, which shows one at a time.
 """

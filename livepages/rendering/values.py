@@ -1,4 +1,4 @@
-"""Values in sentences: a page's prose with what each expression gave in its place."""
+"""Values in sentences: a page's prose with the value of each expression in its place."""
 
 import html
 import re
@@ -43,8 +43,8 @@ def value_html(seen: Seen, stash: Callable[[str], str]) -> Callable[[BlockResult
 
     def shown(result: BlockResult) -> str:
         if result.failure:
-            told = html.escape(result.failure.message)
-            return stash(f'<strong class="live-value live-failed">{told}</strong>')
+            message = html.escape(result.failure.message)
+            return stash(f'<strong class="live-value live-failed">{message}</strong>')
         text, why = _text(result, seen(result.block)), ""
         if not text:
             text, why = result.block.code, result.outcome.skipped or "Running …"
@@ -72,10 +72,10 @@ def _text(result: BlockResult, seen: Sequence[RecordedOutcome]) -> str:
 
 def values_left(page: Page, content: str) -> list[Failure]:
     """Return a failure if the HTML of a page shows an expression as code, which the page does not know as a value."""
-    told = "the Markdown around a value keeps it from being shown; put it into a paragraph of its own"
+    message = "the Markdown around a value keeps it from being shown; put it into a paragraph of its own"
     for rest in LEFT.split(content)[1:]:
         expression = html.unescape(rest.partition("</code>")[0])
         line = next((number for number, text in enumerate(page.source.split("\n"), 1) if expression in text), 1)
         if all(expression not in fault.message for fault in page.faults):  # reported already
-            return [Failure(page.name, line, 0, f"`{{python}} {expression}`: {told}")]
+            return [Failure(page.name, line, 0, f"`{{python}} {expression}`: {message}")]
     return []

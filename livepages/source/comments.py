@@ -128,8 +128,8 @@ class _Reader:
                     "to have it run, write <!--pytest-codeblocks:cont--> above the next block",
                 )
 
-    def _keyword(self, number: int, said: str) -> None:
-        parts = re.fullmatch(r"pytest-codeblocks:\s*([a-z-]+)\s*(?:\((.*)\))?", said)
+    def _keyword(self, number: int, comment: str) -> None:
+        parts = re.fullmatch(r"pytest-codeblocks:\s*([a-z-]+)\s*(?:\((.*)\))?", comment)
         match (parts[1], parts[2]) if parts else ("", None):
             case "cont", None:
                 self._continues = True
@@ -148,7 +148,7 @@ class _Reader:
             case keyword, _:
                 names = [name.removesuffix("(…)") for name in _KEYWORDS]
                 known = f"{closest(keyword, names)}; known are {', '.join(_KEYWORDS)}"
-                self._refuse(number, f"{said} is no comment of pytest-codeblocks{known}")
+                self._refuse(number, f"{comment} is no comment of pytest-codeblocks{known}")
 
     def _skip_file(self, number: int) -> None:
         self._waiting = None

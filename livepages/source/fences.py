@@ -173,16 +173,18 @@ def _superfences() -> Markdown:
 _LIKE_A_FENCE = re.compile(r"[> \t]*(`{3,}|~{3,})\s*(?:(?:python|py)\b|(?!.*\1)\S)")
 
 
-def find_fences(lines: tuple[str, ...], origin: Sequence[int], told: list[LineError] | None = None) -> Iterator[Fence]:
+def find_fences(
+    lines: tuple[str, ...], origin: Sequence[int], errors: list[LineError] | None = None
+) -> Iterator[Fence]:
     """Yield each fence of the lines after includes, which come from the lines `origin` of the page.
 
     Args:
         lines: the lines.
         origin: for each of them its line in the page.
-        told: to which the first is added of what a renderer would not take as a fence; the fences above it are found.
+        errors: to which the first is added of what a renderer would not take as a fence; the fences above it are found.
 
     Raises:
-        LineError: it is there, and `told` is not given.
+        LineError: it is there, and `errors` is not given.
     """
     recorder = Recorder(_superfences())
     fences = [fence for fence, _, _ in recorder.record(lines)]
@@ -208,9 +210,9 @@ def find_fences(lines: tuple[str, ...], origin: Sequence[int], told: list[LineEr
     end = min(faults, default=len(lines))
     if faults:
         fault = LineError(origin[end], faults[end])
-        if told is None:
+        if errors is None:
             raise fault
-        told.append(fault)
+        errors.append(fault)
     yield from (replace(fence, comment=comments.get(fence.start)) for fence in fences if fence.end <= end)
 
 

@@ -63,8 +63,8 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
 
     for name, value in values.items():
         if name not in known and (reader := _reader(name)):
-            told = f'{name}: is read where runtime = "{reader}" in [tool.livepages]; here it is "{runtime.name}"'
-            raise LineError(where[name], told)
+            message = f'{name}: is read where runtime = "{reader}" in [tool.livepages]; here it is "{runtime.name}"'
+            raise LineError(where[name], message)
         if name in _FORMER:
             raise LineError(where[name], f"{name}: is called {_FORMER[name]} now")
         if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own

@@ -235,7 +235,9 @@ def parse_options(info: str) -> tuple[Options, list[str]]:
                 faults.append(str(error))
     options = Options(**values)
     odd = [*_at_odds(options)]  # as they may be because one is left out
-    return replace(options, **{name: getattr(Options, name) for name, _ in odd}), faults or [told for _, told in odd]
+    return replace(options, **{name: getattr(Options, name) for name, _ in odd}), faults or [
+        message for _, message in odd
+    ]
 
 
 def _at_odds(options: Options) -> Iterator[tuple[str, str]]:

@@ -91,8 +91,8 @@ class Block:
         """The line of the block and its values, in words: ``14``, ``14[lr=0.1]``."""
         return f"{self.line}[{label(self.values)}]" if self.values else f"{self.line}"
 
-    def said(self, message: str) -> str:
-        """Return a message about the block, which says with which values it ran if it runs with several."""
+    def describe(self, message: str) -> str:
+        """Return a message about the block, with the values that it ran with if it runs with several."""
         if self.is_value:
             return f"`{MARK} {self.code}`: {message}"
         return f"with {label(self.values)}: {message}" if self.values else message
@@ -200,15 +200,15 @@ class Page:
         pymdownx.superfences would not take them for fences.
         """
         lines = list(self.text)
-        told: list[LineError] = []
+        errors: list[LineError] = []
         wrong = {fault.at for fault in self.faults}
-        for fence in find_fences(self.text, range(len(self.text)), told):
+        for fence in find_fences(self.text, range(len(self.text)), errors):
             if fence.start in wrong:
                 lines[fence.start : fence.end] = with_bare_fences(lines[fence.start : fence.end])
             elif fence.language in LOOKS_LIKE_PYTHON:
                 lines[fence.start] = re.sub(r"""\s+(exec|reason)=("[^"]*"|'[^']*'|\w+)""", "", lines[fence.start])
-        for fault in told:
-            lines[fault.line :] = with_bare_fences(lines[fault.line :])
+        for error in errors:
+            lines[error.line :] = with_bare_fences(lines[error.line :])
         return tuple(lines)
 
     @property
@@ -233,11 +233,11 @@ class Page:
 
     def is_same_program(self, other: "Page") -> bool:
         """Return whether another page has the same blocks and values, wherever they are."""
-        mine, others = (
+        own, others = (
             [(part.fence.language, part.fence.content, part.options) for part in page.parts if part.runs]
             for page in (self, other)
         )
-        return mine == others
+        return own == others
 
     @property
     def script(self) -> str:
@@ -341,15 +341,15 @@ def _page(
     page = Page(path, name, text, lines, blocks, values, settings, meta)
     titles = {section.anchor: section.title for section in page.sections}
     ids = [(block.options.id, block.line) for block in blocks]
-    told = "option id: {!r} is that of the heading {!r}".format
-    faults += [LineError(line, told(anchor, titles[anchor])) for anchor, line in ids if anchor in titles]
+    message = "option id: {!r} is that of the heading {!r}".format
+    faults += [LineError(line, message(anchor, titles[anchor])) for anchor, line in ids if anchor in titles]
     return _with_faults(page, faults, origin)
 
 
-def _with_faults(page: Page, told: Iterable[LineError], origin: Sequence[int]) -> Page:
+def _with_faults(page: Page, errors: Iterable[LineError], origin: Sequence[int]) -> Page:
     """Return a page with its faults: the first of a block's fence is the block's."""
     blocks, faults = list(page.blocks), []
-    for error in sorted(told, key=lambda error: error.line):
+    for error in sorted(errors, key=lambda error: error.line):
         fault = Fault(error.line, str(error), origin.index(error.line) if error.line in origin else 0)
         for number, block in enumerate(blocks):
             if block.fault is None and fault.line in origin[block.fence.start : block.fence.end]:
@@ -454,8 +454,8 @@ def _blocks(
         fence, code = commented.fence, "".join(f"{line}\n" for line in commented.fence.content)
         line = origin[fence.start]
         if "markdown-exec: hide" in code or "`" * 8 in code:
-            told = 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
-            faults.append(LineError(line, told))
+            message = 'hidden lines and runs of 8 backticks are not taken; hide a block with source="none"'
+            faults.append(LineError(line, message))
         options, wrong = parse_options(fence.info)
         options = _read_varied(options, code, wrong)
         faults += (LineError(line, message) for message in wrong)

@@ -56,8 +56,8 @@ def find_values(
                 continue
             start = len(before) - (before.rfind("\n") + 1)
             value = Value(line, (start, start + len(match[0])), code.removeprefix(MARK).strip())
-            if told := _wrong(value, lines[line]):
-                faults.append(LineError(origin[line], f"`{' '.join(code.split())}`: {told}"))
+            if message := _wrong(value, lines[line]):
+                faults.append(LineError(origin[line], f"`{' '.join(code.split())}`: {message}"))
             else:
                 yield value
 

@@ -1,8 +1,8 @@
 """Inside a page's own process: execute its blocks and capture everything a reader would see.
 
 ``python -m livepages.worker RUNTIME FOLDER`` imports the runtime of this name once, then forks a process for each job
-that it reads from standard input; the folders of their runs are in this one. What all of them say to each other is
-defined in `protocol`.
+that it reads from standard input; the folders of their runs are in this one. The messages between them are defined
+in `protocol`.
 """
 
 import __future__
@@ -196,8 +196,8 @@ class Program:
         lines.append("".join(error.format_exception_only()))
         for number, member in enumerate(error.exceptions or (), 1):
             lines.append(f"  +---------------- {number} ----------------\n")
-            told = "".join(self._format(member, seen)).rstrip("\n")
-            lines += [f"  | {line}\n" for line in told.split("\n")]
+            formatted = "".join(self._format(member, seen)).rstrip("\n")
+            lines += [f"  | {line}\n" for line in formatted.split("\n")]
         return lines
 
     def _shown(self, frame: traceback.FrameSummary) -> bool:
@@ -248,7 +248,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     """
     folder = Path(job.folder)
 
-    def tell(message: Message) -> None:
+    def report(message: Message) -> None:
         # No descriptor is kept, which the page might close, or come by another file under the number of.
         messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
@@ -269,10 +269,10 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     try:
         dependencies = dependencies or set_up(job, runtime, folder.parent)
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
-        tell(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
+        report(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
     program = Program(job, runtime, renamed)
-    dependencies.go_on(lambda files, probes, seen: tell(DependenciesReported(files, probes, seen)))
+    dependencies.go_on(lambda files, probes, seen: report(DependenciesReported(files, probes, seen)))
     displays = sys.displayhook = DisplayHook()
     known = set(threading.enumerate())
     started: dict[threading.Thread, int] = {}
@@ -281,21 +281,21 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     given: dict[int, Outcome] = {}
     stopped: dict[str, Outcome] = {}  # by namespace, of the blocks after one that failed
     unbound: dict[str, NotBound] = {block.namespace: NotBound() for block in job.blocks}
-    tell(Ready(time.monotonic() - job.asked))
+    report(Ready(time.monotonic() - job.requested))
     for number, block in enumerate(job.blocks):
         if number not in job.only:
             continue
         absent = unbound[block.namespace]
         if block.namespace in stopped:
-            tell(BlockFinished(number, stopped[block.namespace]))
+            report(BlockFinished(number, stopped[block.namespace]))
             continue
         if number != job.only[0]:
             capture.begin(number)
-        tell(BlockStarted(number))
+        report(BlockStarted(number))
         if kept := _skip_outcome(block, runtime) or absent.check(block):
             if kept.skipped:
                 absent.skip(block)
-            tell(BlockFinished(number, kept))
+            report(BlockFinished(number, kept))
             if kept.process_error:
                 stopped[block.namespace] = stopped_after(number, block.line)
             continue
@@ -325,19 +325,19 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
         else:
             absent.ran(block)
         given[number] = outcome
-        tell(BlockFinished(number, outcome))
+        report(BlockFinished(number, outcome))
     left = _left_running(started)
     # Of threads that were waited for, and of processes that were not.
     for number, output in capture.late().items():
         if number in given and not given[number].skipped:
-            tell(BlockFinished(number, replace(given[number], output=given[number].output + output)))
+            report(BlockFinished(number, replace(given[number], output=given[number].output + output)))
     for thread, number in left:
-        tell(LateFailure(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
+        report(LateFailure(number, f"left the thread {thread.name} running: join it, or make it a daemon"))
     device = runtime.device()
     seconds = time.perf_counter() - began
     files = dependencies.files()  # first, as it notes the modules
-    asked = dependencies.probes(), dependencies.contents(), dependencies.written(), dependencies.modules()
-    tell(Finished(device, files, *asked, seconds))
+    looked_up = dependencies.probes(), dependencies.contents(), dependencies.written(), dependencies.modules()
+    report(Finished(device, files, *looked_up, seconds))
 
 
 class NotBound:

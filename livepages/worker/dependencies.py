@@ -46,7 +46,7 @@ class Dependencies:
         given = (root, ENGINE, *aside, *_PREFIXES, *map(os.path.realpath, _PREFIXES))
         self._given = tuple({os.path.join(path, "") for path in given})
         self._files: set[str] = set()
-        self._asked: set[str] = set()
+        self._probes: set[str] = set()
         self._contents: dict[str, str | None] = {}
         self._written: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
@@ -58,14 +58,14 @@ class Dependencies:
         sys.meta_path.insert(0, self)
         os.environ.__class__ = _variables(self._variable)
 
-    def go_on(self, tell: Callable[[tuple[str, ...], tuple[str, ...], dict[str, str | None]], None]) -> None:
-        """Note what this process looks up, which may be another than before; one that it forks reports by `tell`.
+    def go_on(self, report: Callable[[tuple[str, ...], tuple[str, ...], dict[str, str | None]], None]) -> None:
+        """Note what this process looks up, which may be another than before; one that it forks reports by `report`.
 
         Args:
-            tell: reports to the parent that a forked process has looked up these files, and these probes, and
+            report: reports to the parent that a forked process has looked up these files, and these probes, and
                 what it saw.
         """
-        self._process, self._began, self._tell = os.getpid(), time.time(), tell
+        self._process, self._began, self._report = os.getpid(), time.time(), report
 
     # --- what there is to watch ----------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Dependencies:
     def _watch_folders(self) -> None:
         """Watch `os.stat` and its like; imports look files up in another way, and are watched by `find_spec`."""
         for name in ("stat", "lstat", "access"):
-            setattr(os, name, self._noting(getattr(os, name), "asked"))
+            setattr(os, name, self._noting(getattr(os, name), "probes"))
         os.listdir = self._noting(os.listdir, "files")
 
     def _noting(self, function: Callable[..., Any], kind: str) -> Callable[..., Any]:
@@ -112,8 +112,8 @@ class Dependencies:
             if folder and not is_installed(os.path.join(folder, ""), self._root):
                 inside = os.path.join(folder, stem)
                 is_package = self._untracked(os.path.isdir, inside)
-                self._note("asked", f"{inside}.py")
-                self._note("asked", os.path.join(inside, "__init__.py") if is_package else inside)
+                self._note("probes", f"{inside}.py")
+                self._note("probes", os.path.join(inside, "__init__.py") if is_package else inside)
         return None
 
     def find_distributions(self, context: Any) -> Iterable[Any]:
@@ -125,11 +125,11 @@ class Dependencies:
             frame = frame.f_back
         # A runtime that looks for its plugins would make every page rest on all that is installed.
         if context.name or not frame or _module(frame) not in self._own:
-            self._add("asked", f"distribution {context.name or ''}")
+            self._add("probes", f"distribution {context.name or ''}")
         return ()
 
     def _variable(self, name: str) -> None:
-        self._add("asked", f"variable {name}")
+        self._add("probes", f"variable {name}")
 
     def _opened(self, path: Any, flags: int) -> None:
         if not isinstance(path, str | bytes | os.PathLike):
@@ -177,9 +177,9 @@ class Dependencies:
         if kind == "files":
             self._add("files", name)
         elif not self._untracked(os.path.isdir, file):
-            self._add("asked", f"content {name}")
+            self._add("probes", f"content {name}")
         elif not any(path.startswith(os.path.join(file, "")) for path in self._given):
-            self._add("asked", f"folder {name}")
+            self._add("probes", f"folder {name}")
 
     def _is_tracked(self, file: str) -> bool:
         """Return whether the content of a file may differ the next time, and was not written by this page."""
@@ -204,9 +204,9 @@ class Dependencies:
         # Now, before the page does anything with it: later the file may hold something else.
         seen = {probe: self.answer(probe)} if probe.startswith("content ") else {}
         if os.getpid() != self._process:
-            self._tell((what,) if kind == "files" else (), (what,) if kind == "asked" else (), seen)
+            self._report((what,) if kind == "files" else (), (what,) if kind == "probes" else (), seen)
         else:
-            (self._files if kind == "files" else self._asked).add(what)
+            (self._files if kind == "files" else self._probes).add(what)
             self._contents = seen | self._contents
 
     def answer(self, probe: str) -> str | None:
@@ -239,7 +239,7 @@ class Dependencies:
     def probes(self) -> tuple[str, ...]:
         """Everything else that was looked up."""
         absent = {f"module {name}" for name in self._modules - sys.modules.keys()}
-        return tuple(sorted(self._asked | absent))
+        return tuple(sorted(self._probes | absent))
 
     @staticmethod
     def modules() -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class _Template:
 
     pid: int
     jobs: int  # the descriptor that it reads jobs from
-    said: int  # the descriptor that it reports its progress by (`import_modules`)
+    progress_fd: int  # the descriptor that it reports its progress by (`import_modules`)
     root: str  # of the project
     began: float = field(default_factory=time.monotonic)
     progress: bytes = b""
@@ -135,7 +135,7 @@ class ForkServer:
         self, runtime: Runtime, folder: Path, before: Mapping[signal.Signals, Any], lock: int, run_job: RunJob
     ) -> None:
         self._runtime, self._folder, self._before, self._run_job = runtime, folder, before, run_job
-        self._say, self._lock = os.dup(1), lock
+        self._status_fd, self._lock = os.dup(1), lock
         self._dependencies: Dependencies | None = None  # of a template
         self._unsafe: set[str] = set()  # modules that must not be imported before the fork
         self._begin(0)
@@ -160,14 +160,14 @@ class ForkServer:
         gc.freeze()
         unread = b""
         while not self._drains or self._running:
-            starting = {one.said: key for key, one in self._templates.items() if one.waiting is not None}
+            starting = {one.progress_fd: key for key, one in self._templates.items() if one.waiting is not None}
             jobs = [] if self._drains else [self._jobs]
             readable, _, _ = select.select([self._woken, *jobs, *starting], [], [], 1 if starting else None)
             if self._woken in readable:
                 os.read(self._woken, 4096)
                 self._reap()
             for descriptor in starting.keys() & {*readable}:
-                self._hear(starting[descriptor])
+                self._read_progress(starting[descriptor])
             self._give_up_on_slow()
             if self._jobs not in readable:
                 continue
@@ -185,8 +185,8 @@ class ForkServer:
             _end_group(pid)
         _end_orphans(())
 
-    def _tell(self, message: Message) -> None:
-        os.write(self._say, encode(message))
+    def _report(self, message: Message) -> None:
+        os.write(self._status_fd, encode(message))
 
     def _reap(self) -> None:
         ready = {one.pid for one in self._templates.values() if one.waiting is None}
@@ -198,7 +198,7 @@ class ForkServer:
                 _end_group(pid)
                 folder = self._running.pop(pid)
                 _end_orphans(self._children())
-                self._tell(Exited(folder, os.waitstatus_to_exitcode(status)))
+                self._report(Exited(folder, os.waitstatus_to_exitcode(status)))
             elif pid in ready:  # ended by a page, as the server itself might be
                 os._exit(1)
             self._draining.discard(pid)
@@ -241,7 +241,7 @@ class ForkServer:
         _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         _prctl(_ADOPT, 1)
         # Only now can it be killed with all that it begins, so it reports itself that it has begun.
-        self._tell(Forked(job.folder, os.getpid()))
+        self._report(Forked(job.folder, os.getpid()))
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for number, handler in self._before.items():
@@ -263,10 +263,10 @@ class ForkServer:
 
     def _close(self) -> None:
         """Close the server's own descriptors, in a process that it has forked."""
-        mine = {self._say, self._lock, self._woken, self._wake, self._jobs} - {0}
+        own = {self._status_fd, self._lock, self._woken, self._wake, self._jobs} - {0}
         for template in self._templates.values():
-            mine |= {template.jobs} if template.waiting is None else {template.jobs, template.said}
-        for descriptor in mine:
+            own |= {template.jobs} if template.waiting is None else {template.jobs, template.progress_fd}
+        for descriptor in own:
             os.close(descriptor)
 
     # --- templates -----------------------------------------------------------------------------------------------
@@ -275,44 +275,44 @@ class ForkServer:
         ready = [key for key, one in self._templates.items() if one.waiting is None]
         if len(self._templates) >= TEMPLATES and ready:
             self._drain(self._templates.pop(ready[0]))
-        (jobs, give), (hear, said) = os.pipe(), os.pipe()
+        (jobs, job_writer), (progress_reader, progress_fd) = os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
-                os.close(give)
-                os.close(hear)
-                self._become_template(job, modules, jobs, said)
+                os.close(job_writer)
+                os.close(progress_reader)
+                self._become_template(job, modules, jobs, progress_fd)
                 status = 0
             finally:
                 os._exit(status)
         os.close(jobs)
-        os.close(said)
-        return _Template(pid, give, hear, job.root)
+        os.close(progress_fd)
+        return _Template(pid, job_writer, progress_reader, job.root)
 
-    def _become_template(self, job: Job, modules: list[tuple[str, str]], jobs: int, said: int) -> None:
+    def _become_template(self, job: Job, modules: list[tuple[str, str]], jobs: int, progress_fd: int) -> None:
         _prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        say = os.dup(self._say)
+        status_fd = os.dup(self._status_fd)
         lock = os.dup(self._lock)
         self._close()
-        self._say, self._lock = say, lock
+        self._status_fd, self._lock = status_fd, lock
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         self._begin(jobs)
         gc.disable()
-        self._dependencies = import_modules(modules, job, self._runtime, self._folder, said)
+        self._dependencies = import_modules(modules, job, self._runtime, self._folder, progress_fd)
         gc.enable()
-        os.close(said)
+        os.close(progress_fd)
         if self._dependencies:
             self.serve()
 
-    def _hear(self, key: str) -> None:
+    def _read_progress(self, key: str) -> None:
         """Read the progress of a template that is being made; when it is ready or has failed, do what waits for it."""
         template = self._templates[key]
-        data = os.read(template.said, 1 << 16)
+        data = os.read(template.progress_fd, 1 << 16)
         template.progress += data
         if data:
             return
-        os.close(template.said)
+        os.close(template.progress_fd)
         *earlier, last = template.progress.decode().splitlines() or [""]
         waiting, template.waiting = template.waiting or [], None
         if last.startswith(READY):

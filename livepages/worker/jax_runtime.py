@@ -77,8 +77,8 @@ class JaxRuntime(Runtime):
 
     def newest_used(self) -> str:
         """Implement `Runtime.newest_used` by the flag of XLA; by default it uses no SVE on ARM."""
-        told = re.findall(r"--xla_cpu_max_isa=(\w+)", os.environ.get("XLA_FLAGS", ""))
-        return _MAX_ISA.get(told[-1].upper(), "") if told else "neon"
+        chosen = re.findall(r"--xla_cpu_max_isa=(\w+)", os.environ.get("XLA_FLAGS", ""))
+        return _MAX_ISA.get(chosen[-1].upper(), "") if chosen else "neon"
 
     def is_processor(self, device: str) -> bool:
         """Implement `Runtime.is_processor`."""
@@ -103,10 +103,10 @@ class JaxRuntime(Runtime):
     def describe(self) -> dict[str, Any]:
         """Implement `Runtime.describe` with JAX in a process of its own, which gives the devices back."""
         command = [sys.executable, "-P", "-c", _DESCRIBE]
-        asked = subprocess.run(command, capture_output=True, text=True, check=False)
-        if asked.returncode:
-            raise RuntimeError((asked.stderr.strip().splitlines() or ["JAX finds no device"])[-1])
-        found = json.loads(asked.stdout)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
+        if process.returncode:
+            raise RuntimeError((process.stderr.strip().splitlines() or ["JAX finds no device"])[-1])
+        found = json.loads(process.stdout)
         driver = "; ".join(filter(None, [*found["driver"].splitlines(), _kernel_driver()]))
         return {**found, "driver": driver}
 

@@ -105,7 +105,7 @@ class Job:
     work: str  # the folder that it runs in; empty for one of its own
     cache: str  # a folder, for what the runtime may use again
     nice: int  # how much it comes after other processes that want a processor, as in `os.nice`
-    asked: float  # when, in seconds of the monotonic clock
+    requested: float  # when, in seconds of the monotonic clock
 
 
 def stopped_after(number: int, line: int) -> Outcome:

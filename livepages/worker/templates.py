@@ -1,4 +1,4 @@
-"""Importing what pages begin with before they are forked, where pages cannot tell the difference."""
+"""Importing what pages begin with before they are forked, where it makes no difference to a page."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def not_loaded(imports: Iterable[tuple[str, str]], unsafe: set[str]) -> list[tup
 
 
 def import_modules(
-    modules: Sequence[tuple[str, str]], job: Job, runtime: Runtime, folder: Path, said: int
+    modules: Sequence[tuple[str, str]], job: Job, runtime: Runtime, folder: Path, progress_fd: int
 ) -> Dependencies | None:
     """Set up this process as a page's, and import modules as its first statements would.
 
@@ -41,23 +41,23 @@ def import_modules(
         job: a page that begins with them.
         runtime: of the page.
         folder: holds the folders of all runs.
-        said: a descriptor, to which the name of each module is written before it is imported, and in the end `READY`
-            with everything that the imports have looked up.
+        progress_fd: a descriptor, to which the name of each module is written before it is imported, and in the end
+            `READY` with everything that the imports have looked up.
 
     Returns:
         The object that notes what this process looks up; None if no page must be forked from it.
     """
-    heard = folder / f"template-{os.getpid()}"
-    heard.mkdir()
-    os.chdir(heard)
-    output = os.open(heard / "output", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    scratch = folder / f"template-{os.getpid()}"
+    scratch.mkdir()
+    os.chdir(scratch)
+    output = os.open(scratch / "output", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     for standard in (1, 2):
         os.dup2(output, standard)
     sys.stdout, sys.stderr = streams()
     before, tasks = (_open_descriptors(), runtime.backend_initialized()), _threads_and_children()
     dependencies = set_up(job, runtime, folder)
     for module, name in modules:
-        os.write(said, f"{module}\n".encode())
+        os.write(progress_fd, f"{module}\n".encode())
         __import__(module, fromlist=[name] if name else [])
         changed = (_open_descriptors(), runtime.backend_initialized()) != before
         local = any(is_local(file, job.root) for file in _files())
@@ -67,7 +67,7 @@ def import_modules(
         tasks |= started
     probes = ["distribution", *(f"content {name}" for name in dependencies.files()), *dependencies.probes()]
     answers = {one: dependencies.answer(one) for one in probes if not one.startswith("variable ")}
-    os.write(said, (READY + json.dumps(answers)).encode())
+    os.write(progress_fd, (READY + json.dumps(answers)).encode())
     return dependencies
 
 

@@ -28,14 +28,14 @@ export class Off extends Error {}
 export const known = async () => {
   if (!served()) return recall().connected ?? null;
   const answer = await fetch(new URL("live-kernels", root), { method: "POST", cache: "no-store" }).catch(() => null);
-  const said = await answer?.json().catch(() => null);
-  if (!said?.token) {
+  const found = await answer?.json().catch(() => null);
+  if (!found?.token) {
     throw new Off(
-      said?.off ??
+      found?.off ??
         "The server of this site has ended, or was started with --no-livereload. Serve the site again to run its blocks.",
     );
   }
-  return said;
+  return found;
 };
 
 // Forget a server; its port and token stay, as the reader may start it again with the same command.
@@ -44,7 +44,7 @@ export const cut = () => {
   if (connected) remember(plan);
 };
 
-// A panel with the command that starts a server; calls `ready` with a kernel of it, and `say` with what is said of that.
+// A panel with the command that starts a server; calls `ready` with a kernel of it, and `say` with the progress.
 export const panel = (install, say, ready) => {
   const plan = {
     token: btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32)))).replace(/[+/=]/g, ""),

@@ -1,4 +1,4 @@
-// What a kernel says, shown as text and pictures: never as markup, whatever it holds.
+// The output of a kernel, shown as text and pictures: never as markup, whatever it holds.
 
 const LIMIT = 50_000; // characters of a block's output
 const KEPT = 1_000_000; // characters of a stream that go back to the kernel to be compared; a server refuses long messages

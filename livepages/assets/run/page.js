@@ -1,5 +1,5 @@
 // Runs the blocks of the page that is shown, in a kernel of its own on the reader's machine. The program is the page's
-// notebook: its cells say under `live` which block of the page each is, and what that gave when the site was built.
+// notebook: the metadata `live` of a cell names its block on the page, and holds the output that was published.
 import { button, cut, known, Off, panel } from "./access.js";
 import { edit } from "./editor.js";
 import { digest, followed, keep, matched } from "./edits.js";
@@ -323,7 +323,7 @@ class Page {
     let result = block && shown ? block.begin() : undefined;
     const output = result ? result.begin() : new Output(element("div"), cell.published.words);
     output.values = cell.edited;
-    let reply, told;
+    let reply, report;
     try {
       if (live.isolated) await this.#ask("alone()");
       if (live.start) {
@@ -331,7 +331,7 @@ class Page {
       }
       if (block?.exercise) await kernel.execute(cleared(block.exercise), { silent: true });
       reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
-      told = live.key && (await this.#told(cell, output));
+      report = live.key && (await this.#report(cell, output));
       if (live.isolated) await this.#ask("together()");
       if (index === 0) await this.#ask("prepared()");
     } catch (error) {
@@ -340,13 +340,13 @@ class Page {
     }
     // A page checks, unseen, what its code has made: that of a reader's own code it cannot know.
     const checks = !block && !live.prepares && reply.ename === "AssertionError" && this.#editedBefore(cell);
-    const failed = reply.status !== "ok" && !told?.as_said && !checks;
+    const failed = reply.status !== "ok" && !report?.as_expected && !checks;
     if (!failed) this.#ran.set(index, code);
     if (block && (shown || failed)) {
       if (!shown) (result = block.begin()).begin(output);
-      result.end(...said(cell, told, this.#editedBefore(cell)));
+      result.end(...summary(cell, report, this.#editedBefore(cell)));
     }
-    cell.told = told;
+    cell.report = report;
     if (failed && !shown) {
       const place = block ? "a block above" : "the preparation of the page";
       this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : `Stopped: ${place} raised ${reply.ename}.`);
@@ -363,23 +363,23 @@ class Page {
     return this.cells.some((other) => other.index < cell.index && other.edited);
   }
 
-  #told(cell, output) {
+  #report(cell, output) {
     const { stdout, stderr, figures } = output;
     const whole = !cell.edited && !this.#editedBefore(cell);
     const given = { cell: cell.live, code: cell.source, published: cell.published, stdout, stderr, figures, whole };
-    return this.#ask(`told(${JSON.stringify(JSON.stringify(given))})`);
+    return this.#ask(`report(${JSON.stringify(JSON.stringify(given))})`);
   }
 
   // What follows the page in its kernel answers with JSON.
   async #ask(what) {
-    const { user_expressions: said, ...reply } = await this.#kernel.execute("", {
+    const { user_expressions: values, ...reply } = await this.#kernel.execute("", {
       silent: true,
-      expressions: { said: `${BRIDGE}.${what}` },
+      expressions: { value: `${BRIDGE}.${what}` },
     });
-    if (said?.said.status === "ok") return JSON.parse(said.said.data["text/plain"].replace(/^None$/, "null"));
+    if (values?.value.status === "ok") return JSON.parse(values.value.data["text/plain"].replace(/^None$/, "null"));
     throw new Lost(
       `The kernel cannot say what came of it: ${
-        said?.said.evalue ?? reply.evalue ?? reply.status
+        values?.value.evalue ?? reply.evalue ?? reply.status
       }. Restart ends it, and Run then starts a new one.`,
     );
   }
@@ -425,9 +425,9 @@ class Page {
           return this.say(`Stopped after ${number} of ${shown}: a block failed.`);
         }
       }
-      const compared = cells.filter(({ told, edited }) => told.compared && !edited);
-      const differing = compared.filter(({ told }) => told.difference);
-      const skipped = cells.filter(({ told }) => told.skipped).length;
+      const compared = cells.filter(({ report, edited }) => report.compared && !edited);
+      const differing = compared.filter(({ report }) => report.difference);
+      const skipped = cells.filter(({ report }) => report.skipped).length;
       this.whole = !cells.some(({ edited }) => edited);
       this.say(
         (compared.length
@@ -647,7 +647,7 @@ class Block {
     if (entry?.verdict) this.begin().remember(entry.verdict);
   }
 
-  // Keep what is written, without what an examiner said of other code.
+  // Keep what is written, without an examiner's verdict on other code.
   #changed() {
     this.#back.disabled = !this.edited;
     if (this.code === (this.#kept?.code ?? this.cell.source)) return;
@@ -798,24 +798,27 @@ class Block {
 }
 
 // What to say of a block that has run, and whether it equals what is published.
-const said = (cell, told, edited) => {
-  if (!told) return [""];
-  const where = [told.device, told.release, time(told.seconds)].filter(Boolean).join(", ");
+const summary = (cell, report, edited) => {
+  if (!report) return [""];
+  const where = [report.device, report.release, time(report.seconds)].filter(Boolean).join(", ");
   const edits = edited ? " after your edits above" : "";
-  const says = told.skipped
+  const sentence = report.skipped
     ? ""
     : cell.block?.scores
     ? ` ${tally(cell.block.page.exercises)} in this browser.`
     : cell.edited
     ? " Edited."
-    : !told.compared
+    : !report.compared
     ? ""
-    : told.difference
-    ? ` Not what is published${edits}: ${told.difference.split("\n")[0].replace(/:$/, "")}.`
+    : report.difference
+    ? ` Not what is published${edits}: ${report.difference.split("\n")[0].replace(/:$/, "")}.`
     : cell.live.volatile
     ? " It ended as published; what it says differs from run to run."
     : ` Equal to the published output${edits}.`;
-  return [`Yours: ${where}.${says}`, told.compared && !cell.edited && !cell.block?.scores ? !told.difference : ""];
+  return [
+    `Yours: ${where}.${sentence}`,
+    report.compared && !cell.edited && !cell.block?.scores ? !report.difference : "",
+  ];
 };
 
 const time = (seconds) => (seconds >= 0.1 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds * 1e3)} ms`);

@@ -1,4 +1,4 @@
-// What a block gave on the reader's machine, above what is published of it.
+// The output of a block on the reader's machine, above what is published.
 import { element, Output } from "./output.js";
 
 export class Result {
@@ -6,7 +6,7 @@ export class Result {
   #place = element("div");
   #output;
   #checks = ""; // what is said while an examiner is at work, in the place of what a run ends with
-  #said; // what a run ended with while one was
+  #ending; // what a run ended with while one was
 
   // Before the published result, for a block of this name; figures are described by these words.
   constructor(published, name, words) {
@@ -34,7 +34,7 @@ export class Result {
   // End with what there is to say of it, and whether it equals what is published, where that can be said.
   end(words, equal = "") {
     this.#output.finish();
-    this.#said = words;
+    this.#ending = words;
     this.#status.textContent = this.#checks || words;
     this.element.dataset.equal = equal;
   }
@@ -44,7 +44,7 @@ export class Result {
     if (!this.#checks) {
       this.element.querySelector(".live-verdict")?.remove();
       this.#place.replaceChildren();
-      this.#said = undefined;
+      this.#ending = undefined;
       this.element.dataset.equal = "";
     }
     this.#checks = this.#status.textContent = words;
@@ -54,17 +54,17 @@ export class Result {
   checked() {
     if (!this.#checks) return true;
     this.#checks = "";
-    this.#status.textContent = this.#said ?? "";
-    return this.#said !== undefined;
+    this.#status.textContent = this.#ending ?? "";
+    return this.#ending !== undefined;
   }
 
-  // Show what an examiner said before, when the page was last open.
+  // Show an examiner's earlier verdict, from when the page was last open.
   remember(verdict) {
     this.#status.textContent = "Checked before:";
     this.judge(verdict);
   }
 
-  // Show what an examiner says of an exercise, and where to go on.
+  // Show an examiner's verdict on an exercise, and where to go on.
   judge({ right, words }, ...more) {
     this.element.querySelector(".live-verdict")?.remove();
     this.element.append(element("p", { className: "live-verdict", role: "status", data: { right } }, words, ...more));
