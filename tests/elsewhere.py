@@ -156,8 +156,8 @@ def changed(
             yield after.failure
         elif before.entry.outcome == after.entry.outcome:
             options = block.options
-            if told := differ(before.entry, after.entry, options.tolerance, options.volatile, noise):
-                yield f"{block.page}:{block.where}: {told}"
+            if difference := differ(before.entry, after.entry, options.tolerance, options.volatile, noise):
+                yield f"{block.page}:{block.where}: {difference}"
             elif not options.volatile:
                 for number, pair in enumerate(zip(before.figures, after.figures, strict=True), 1):
                     if far := moved(*pair, options.tolerance):

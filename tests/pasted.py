@@ -61,5 +61,5 @@ def run(programs: list[str]) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", RUN], input=json.dumps(programs), capture_output=True, text=True, check=True
     )
-    said: list[str] = json.loads(done.stdout.splitlines()[-1])
-    return said
+    output: list[str] = json.loads(done.stdout.splitlines()[-1])
+    return output

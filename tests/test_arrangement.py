@@ -115,7 +115,7 @@ def test_other_packages_are_imported_through_what_they_export(module: str) -> No
 
 
 @pytest.mark.parametrize("module", sorted(OURS))
-def test_this_site_takes_what_packages_export_and_the_library_knows_nothing_of_it(module: str) -> None:
+def test_this_site_uses_public_names_and_the_library_does_not_import_the_site(module: str) -> None:
     assert [name for name, _ in inner(OURS[module]) if "." in name] == []
     for other, name in taken(OURS[module]):
         assert name in importlib.import_module(f"livepages.{other}").__all__
@@ -132,7 +132,7 @@ def test_a_package_exports_what_others_use_and_nothing_else(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(INTEGRATIONS))
-def test_integrations_do_not_know_each_other(name: str) -> None:
+def test_integrations_do_not_import_each_other(name: str) -> None:
     used = {imported.partition(".")[2] for imported, _ in inner(MODULES[f"integrations.{name}"])}
     assert not used & (INTEGRATIONS - {name})
 
@@ -158,7 +158,7 @@ JAX = re.compile(r"jax|\bxla|tracer|jaxpr|\bpjit\b|\bvmap\b|key_reuse", re.IGNOR
 
 
 @pytest.mark.parametrize("file", sorted(ROOT.rglob("*.py")), ids=name_of)
-def test_nothing_but_its_runtime_knows_of_jax(file: Path) -> None:
+def test_only_its_runtime_mentions_jax(file: Path) -> None:
     """Nor its types or messages, in code or in comments: another runtime is one more module."""
     known = JAX.findall(file.read_text(encoding="utf-8"))
     assert bool(known) == (name_of(file) == "worker.jax_runtime"), known
@@ -174,7 +174,7 @@ def test_nothing_but_its_runtime_knows_of_jax(file: Path) -> None:
         ("records.differences", "records.store source execution"),
     ],
 )
-def test_modules_do_not_know_what_they_must_not(module: str, ignorant_of: str) -> None:
+def test_modules_import_only_what_their_layer_may(module: str, ignorant_of: str) -> None:
     assert not {imported for imported, _ in inner(MODULES[module])} & set(ignorant_of.split())
 
 

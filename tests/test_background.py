@@ -27,7 +27,7 @@ class Builds:
         self.started: list[str] = []
         self.done: list[str] = []
         self.whole = threading.Event()
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def run(self, *pages: Page, timeout: float | None = None, few: int = 10) -> Run:
         """A build in which these pages are stale; the run of the first."""
@@ -43,7 +43,7 @@ class Builds:
         return runs[pages[0].path] if pages else Run(())
 
     def _whole(self, path: Path) -> None:
-        self.told.append(path.name)
+        self.reported.append(path.name)
         self.whole.set()
 
 
@@ -88,7 +88,7 @@ def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, 
     run = builds.run(page, timeout=0)
     assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
     assert builds.started == [page.name, quick.name] and builds.done == [quick.name, page.name]
-    assert builds.told == [page.path.name]  # once, although three builds have shown it in part
+    assert builds.reported == [page.path.name]  # once, although three builds have shown it in part
     assert page.path in site.engine.kept([page])
 
 
@@ -190,7 +190,7 @@ def test_a_change_of_module_or_of_time_limit_restarts_what_is_under_way(site: Si
     builds.run()
 
 
-def test_an_error_of_the_engine_is_told_and_the_next_build_begins_anew(
+def test_an_error_of_the_engine_is_reported_and_the_next_build_begins_anew(
     site: Site, builds: Builds, event: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = site.page(event.wait)
@@ -286,7 +286,9 @@ def test_a_page_whose_prose_is_saved_runs_before_those_in_the_background(site: S
     assert shown.build.pending == {*shown.quick[1:]}
 
 
-def test_what_a_page_gave_during_a_build_is_taken_with_its_failures(site: Site, shown: Shown, event: Event) -> None:
+def test_outputs_that_arrive_during_a_build_are_taken_with_their_failures(
+    site: Site, shown: Shown, event: Event
+) -> None:
     for path in shown.quick:
         path.unlink()
     page = site.page(event.wait, "1 / 0")

@@ -125,7 +125,7 @@ def test_a_warning_is_given_again(book: Book) -> None:
         assert done.returncode == 1 and "'three.md'" in done.stderr
 
 
-def test_a_warning_that_a_quiet_build_did_not_give_is_given(book: Book) -> None:
+def test_a_warning_that_a_quiet_build_dropped_is_given(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked?\n\n[Nowhere](three.md)\n")
     assert mkdocs(book, "build", "--quiet", environment={"PYTHONPATH": str(book.root)}).returncode == 0
     done = mkdocs(book, "build", "--strict", environment={"PYTHONPATH": str(book.root)})

@@ -161,7 +161,7 @@ def test_materialx_leaves_no_configuration_behind(book: Book) -> None:
     assert [path.name for path in book.site.root.glob("*.yml")] == ["mkdocs.yml"]  # those that begin with a dot, too
 
 
-def test_a_theme_that_is_not_installed_is_said_so(book: Book, commands: Commands) -> None:
+def test_a_theme_that_is_not_installed_is_reported(book: Book, commands: Commands) -> None:
     if entry_points(group="mkdocs.themes", name="materialx"):
         pytest.skip("it is installed")
     done = commands.run("livepages", "build", "materialx", folder=book.site.root)
@@ -209,7 +209,7 @@ def test_questions_are_found_by_their_wordings(book: Book, program: str) -> None
     assert "<!-- asked" not in found.text("part/one/index.html")
 
 
-def test_zensical_shows_what_a_changed_module_gives(book: Book) -> None:
+def test_zensical_shows_the_output_of_a_changed_module(book: Book) -> None:
     """Zensical keeps what it made of a page under the page's text alone."""
     assert "at home" in book.built("zensical").outputs("index.html")
     book.site.write("snippets/place.py", PLACE.replace("home", "sea"))
@@ -237,7 +237,7 @@ def test_properdocs_warns_again_of_a_page_that_is_as_it_was(book: Book) -> None:
 
 
 @pytest.mark.parametrize("program", ["mkdocs", *OTHERS])
-def test_what_is_wrong_with_a_page_once_it_is_converted_is_told_with_its_line(book: Book, program: str) -> None:
+def test_faults_of_a_converted_page_are_reported_with_their_line(book: Book, program: str) -> None:
     """Zensical converts pages in a process of its own, in which an exception would end with a traceback."""
     book.site.write(
         "docs/two.md", "# Two, $x_$ { #error }\n\n[^1]:\n\n    ```python\n    x = 1\n    ```\n\n$$\n\\nosuch\n$$\n"
@@ -247,9 +247,9 @@ def test_what_is_wrong_with_a_page_once_it_is_converted_is_told_with_its_line(bo
     finally:
         book.site.write("docs/two.md", PAGES["two.md"])
         shutil.rmtree(book.site.root / "site", ignore_errors=True)
-    said = done.stdout + done.stderr
-    assert done.returncode == 1 and "Traceback" not in said
-    assert re.findall(r"docs/\S+\.md:\d+: .*", said) == [
+    output = done.stdout + done.stderr
+    assert done.returncode == 1 and "Traceback" not in output
+    assert re.findall(r"docs/\S+\.md:\d+: .*", output) == [
         "docs/two.md:1: the formula 'x_' cannot be set: MissingSuperScriptOrSubscriptError",
         r"docs/two.md:10: the formula '\\nosuch' has a command that is not known: \nosuch",
         "docs/two.md:5: block of line 5: the Markdown around it makes this block text, not code",

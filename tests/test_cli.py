@@ -24,27 +24,25 @@ def page(site: Site, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site.write("docs/page.md", "# T\n\n```python\nprint('hello')\n```\n")
 
 
-def test_run_runs_what_is_stale_and_says_so(capsys: pytest.CaptureFixture[str], page: Path) -> None:
-    status, said = command(capsys, "run")
+def test_run_runs_stale_pages_and_lists_them(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    status, output = command(capsys, "run")
     assert status == 0
-    assert re.fullmatch(r"ran docs/page\.md: 1 block, \d\.\d s\n1 page: 1 run, 0 unchanged\n", said)
+    assert re.fullmatch(r"ran docs/page\.md: 1 block, \d\.\d s\n1 page: 1 run, 0 unchanged\n", output)
     assert command(capsys, "run") == (0, "1 page: 0 run, 1 unchanged\n")
 
 
-def test_run_runs_a_named_page_and_shows_what_it_gave(capsys: pytest.CaptureFixture[str], page: Path) -> None:
-    status, said = command(capsys, "run", "-v", str(page))
-    assert status == 0 and "--- docs/page.md:3  " in said and "hello\n" in said
+def test_run_runs_a_named_page_and_prints_its_output(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    status, output = command(capsys, "run", "-v", str(page))
+    assert status == 0 and "--- docs/page.md:3  " in output and "hello\n" in output
 
 
-def test_a_page_that_is_named_wrong_is_told_the_one_that_is_there(
-    capsys: pytest.CaptureFixture[str], page: Path
-) -> None:
+def test_a_misspelled_page_name_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     for name in ("page.md", "docs/pages.md"):
-        status, said = command(capsys, "run", name)
-        assert status == 2 and f"{name}: no such page in {page.parent}; did you mean 'docs/page.md'?" in said
+        status, output = command(capsys, "run", name)
+        assert status == 2 and f"{name}: no such page in {page.parent}; did you mean 'docs/page.md'?" in output
 
 
-def test_run_says_whose_records_are_out_of_date_and_how_they_are_renewed(
+def test_run_names_outdated_records_and_the_command_that_renews_them(
     capsys: pytest.CaptureFixture[str], page: Path, site: Site
 ) -> None:
     for number in range(6):
@@ -52,20 +50,20 @@ def test_run_says_whose_records_are_out_of_date_and_how_they_are_renewed(
     command(capsys, "record", "--host", "cpu")
     assert "out of date" not in command(capsys, "run")[1]
     page.write_text(page.read_text().replace("hello", "hi"))
-    told = (
+    reported = (
         "The records of 1 page are out of date, docs/page.md: `livepages record docs/page.md --host cpu` renews them\n"
     )
-    assert command(capsys, "run")[1].endswith(f"1 run, 6 unchanged\n{told}")
+    assert command(capsys, "run")[1].endswith(f"1 run, 6 unchanged\n{reported}")
     for file in site.root.glob("docs/more/*.md"):
         file.write_text("```python\nprint(2)\n```\n")
-    told = "7 pages are out of date, docs/more/0.md and 6 more: `livepages record --host cpu` renews them\n"
-    assert command(capsys, "run")[1].endswith(told)
+    reported = "7 pages are out of date, docs/more/0.md and 6 more: `livepages record --host cpu` renews them\n"
+    assert command(capsys, "run")[1].endswith(reported)
 
 
 def test_run_counts_no_pages_where_none_can_be_read(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     page.write_text('```python colour="red"\n```\n')
-    status, said = command(capsys, "run")
-    assert status == 1 and said.startswith("docs/page.md:1: unknown option") and "0 pages" not in said
+    status, output = command(capsys, "run")
+    assert status == 1 and output.startswith("docs/page.md:1: unknown option") and "0 pages" not in output
 
 
 def test_failures_are_listed_with_line_and_exit_status_1(
@@ -76,7 +74,7 @@ def test_failures_are_listed_with_line_and_exit_status_1(
     )
     site.write("docs/other.md", "```python\n[][0]\n```\n")
     site.write("docs/third.md", '```python colour="red"\n```\n')
-    status, said = command(capsys, "run")
+    status, output = command(capsys, "run")
     assert status == 1
     for line in (
         "docs/page.md:5: block of line 3",
@@ -86,8 +84,8 @@ def test_failures_are_listed_with_line_and_exit_status_1(
         "docs/other.md:2: block",
         "docs/third.md:1: unknown option",
     ):
-        assert line in said
-    assert said.endswith("4 failed\n")
+        assert line in output
+    assert output.endswith("4 failed\n")
 
 
 def test_a_block_counts_once_with_whichever_of_its_values_it_failed(
@@ -95,14 +93,16 @@ def test_a_block_counts_once_with_whichever_of_its_values_it_failed(
 ) -> None:
     blocks = ('vary="a=1, 2, 3"\nassert a == 1', "\n1 / 0", 'vary="b=1, 2"\nb', "\nx = 1")
     page.write_text("# T\n\n" + "".join(f"```python {block}\n```\n\n" for block in blocks) + "It is `{python} x`.\n")
-    _, said = command(capsys, "run")
-    assert "ran docs/page.md: 2 of 4 blocks failed, 2 not run; 1 of 1 value not run, " in said
-    assert "\ndocs/page.md:11: 2 blocks and 1 value not run: the block on line 7 failed\n" in said
-    _, said = command(capsys, "record", "--host", "cpu")
+    _, output = command(capsys, "run")
+    assert "ran docs/page.md: 2 of 4 blocks failed, 2 not run; 1 of 1 value not run, " in output
+    assert "\ndocs/page.md:11: 2 blocks and 1 value not run: the block on line 7 failed\n" in output
+    _, output = command(capsys, "record", "--host", "cpu")
     page.write_text(page.read_text().replace("a == 1", "a").replace("1 / 0", "y = 1"))
-    _, said = command(capsys, "check")
-    assert "1 page, 4 Python blocks, 0 of them not run\ncpu: 4 blocks and 1 value without an up-to-date record" in said
-    assert "has no up-to-date record on cpu (and 3 more blocks and 1 more value of the page)" in said
+    _, output = command(capsys, "check")
+    assert (
+        "1 page, 4 Python blocks, 0 of them not run\ncpu: 4 blocks and 1 value without an up-to-date record" in output
+    )
+    assert "has no up-to-date record on cpu (and 3 more blocks and 1 more value of the page)" in output
 
 
 def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[str], page: Path) -> None:
@@ -112,19 +112,17 @@ def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[s
         "docs/page.md:7: not run: a cluster\n1 page, 2 Python blocks, 1 of them not run\n",
     )
     page.write_text("```python\nnever closed\n")
-    status, said = command(capsys, "check")
-    assert status == 1 and "docs/page.md:1: " in said
+    status, output = command(capsys, "check")
+    assert status == 1 and "docs/page.md:1: " in output
 
 
-def test_check_says_one_line_for_a_page_whatever_there_is_to_say(
-    capsys: pytest.CaptureFixture[str], page: Path, site: Site
-) -> None:
+def test_check_prints_one_line_for_a_page(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
     off = '```python exec="off" reason="a cluster"\nx\n```\n\n'
     page.write_text("# T\n\n" + 3 * off + 3 * '```python needs="gpu"\nx = 1\n```\n\n' + 2 * "```python\ny = 1\n```\n\n")
     command(capsys, "record", "--host", "cpu")
     page.write_text(page.read_text().replace("x = 1", "x = 2"))
-    status, said = command(capsys, "check")
-    assert status == 1 and said.splitlines() == [
+    status, output = command(capsys, "check")
+    assert status == 1 and output.splitlines() == [
         "docs/page.md:3: not run: a cluster (and 2 more blocks of the page)",
         "1 page, 8 Python blocks, 3 of them not run",
         "docs/page.md:15: runs only on some hosts, and none of them has recorded it (and 2 more blocks of the page)",
@@ -143,22 +141,22 @@ def test_clean_deletes_what_runs_left_and_no_more(capsys: pytest.CaptureFixture[
     assert command(capsys, "clean") == (0, "")
 
 
-def test_a_page_that_is_not_there_is_said_so(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+def test_a_missing_page_is_an_error(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     assert command(capsys, "run", "docs/absent.md")[0] == 2
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["check", "--help"], ["clean", "--help"]])
-def test_help_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    status, said = command(capsys, *arguments)
-    assert status == 0 and "usage: livepages" in said
+def test_help_is_printed(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    status, output = command(capsys, *arguments)
+    assert status == 0 and "usage: livepages" in output
 
 
-def test_outside_a_project_that_is_said(
+def test_outside_a_project_commands_fail_with_a_reason(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    status, said = command(capsys, "check")
-    assert status == 2 and "no pyproject.toml" in said
+    status, output = command(capsys, "check")
+    assert status == 2 and "no pyproject.toml" in output
 
 
 @pytest.mark.parametrize(
@@ -189,43 +187,43 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
     assert "pyproject.toml" in str(error.value)
 
 
-def test_all_wrong_settings_are_told_at_once(tmp_path: Path) -> None:
+def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     text = "[tool.livepages]\ndocs = 3\nsnipets = 'x'\nsnippets = 'y'\ntimeout = -1\nfences = 'some'\n"
     (tmp_path / "pyproject.toml").write_text(f"{text}runtime = 'python'\n[tool.livepages.python]\nx = [1]\n")
     with pytest.raises(ProjectError) as error:
         find_project(tmp_path)
-    told = str(error.value).splitlines()
-    assert all(line.startswith(f"{tmp_path / 'pyproject.toml'}: [tool.livepages") for line in told)
+    reported = str(error.value).splitlines()
+    assert all(line.startswith(f"{tmp_path / 'pyproject.toml'}: [tool.livepages") for line in reported)
     for words in ("docs = 3 ", "'snipets'", "no .*/y", "timeout = -1", "fences = 'some'", r"python\] x = \[1\]"):
-        assert len([line for line in told if re.search(words, line)]) == 1, (words, told)
-    assert len(told) == 6
+        assert len([line for line in reported if re.search(words, line)]) == 1, (words, reported)
+    assert len(reported) == 6
 
 
 @pytest.mark.parametrize("jobs", ["0", "-1", "many", "1.5"])
 def test_a_number_of_pages_at_a_time_is_one_or_more(capsys: pytest.CaptureFixture[str], page: Path, jobs: str) -> None:
     for arguments in (["run"], ["record", "--host", "cpu"]):
-        status, said = command(capsys, *arguments, f"-j{jobs}")
-        assert status == 2 and f"argument -j/--jobs: '{jobs}' is not a number of pages, from 1" in said
+        status, output = command(capsys, *arguments, f"-j{jobs}")
+        assert status == 2 and f"argument -j/--jobs: '{jobs}' is not a number of pages, from 1" in output
 
 
 def test_check_names_a_page_to_read_first_that_is_none(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     page.write_text("---\nbefore: [pages.md]\n---\n\n# T\n")
     (page.parents[1] / "pyproject.toml").write_text('[tool.livepages]\nguide = "course.guide:CourseGuide"\n')
-    status, said = command(capsys, "check")
-    assert status == 1 and "docs/page.md:2: before: pages.md is not a page of docs; did you mean 'page.md'?" in said
+    status, output = command(capsys, "check")
+    assert status == 1 and "docs/page.md:2: before: pages.md is not a page of docs; did you mean 'page.md'?" in output
 
 
 def test_a_new_page_passes_and_none_is_overwritten(capsys: pytest.CaptureFixture[str], page: Path) -> None:
     new = page.parent / "basics" / "my-page.md"
-    status, said = command(capsys, "new", str(new))
-    assert status == 0 and "docs/basics/my-page.md is written" in said and "- basics/my-page.md" in said
+    status, output = command(capsys, "new", str(new))
+    assert status == 0 and "docs/basics/my-page.md is written" in output and "- basics/my-page.md" in output
     assert "\n# My page\n" in new.read_text()
-    status, said = command(capsys, "run", str(new), "-v")
-    assert status == 0 and "\n2\n" in said
-    status, said = command(capsys, "new", str(new))
-    assert status == 2 and "there is such a page already" in said
-    status, said = command(capsys, "new", "elsewhere.txt")
-    assert status == 2 and "name a Markdown file in" in said
+    status, output = command(capsys, "run", str(new), "-v")
+    assert status == 0 and "\n2\n" in output
+    status, output = command(capsys, "new", str(new))
+    assert status == 2 and "there is such a page already" in output
+    status, output = command(capsys, "new", "elsewhere.txt")
+    assert status == 2 and "name a Markdown file in" in output
 
 
 def test_a_new_page_runs_where_only_fences_for_markdown_exec_do(
@@ -234,5 +232,5 @@ def test_a_new_page_runs_where_only_fences_for_markdown_exec_do(
     site.write("pyproject.toml", '[tool.livepages]\nfences = "exec"\n')
     site.write("mkdocs.yml", "site_name: T\nplugins: [markdown-exec, livepages]\n")
     command(capsys, "new", "docs/new.md")
-    status, said = command(capsys, "run", "docs/new.md", "-v")
-    assert status == 0 and "\n2\n" in said
+    status, output = command(capsys, "run", "docs/new.md", "-v")
+    assert status == 0 and "\n2\n" in output

@@ -17,7 +17,7 @@ def test_it_emulates_six_other_computers() -> None:
 
 
 @pytest.mark.parametrize(("instruction_set", "others"), [("avx512", 6), ("avx2", 5), ("avx", 2), ("neon", 1)])
-def test_it_is_only_told_to_be_what_it_can_be(instruction_set: str, others: int) -> None:
+def test_only_computers_that_this_one_can_emulate_are_chosen(instruction_set: str, others: int) -> None:
     assert sum(computer.can_be(instruction_set) for computer in COMPUTERS.values()) == others + 1
 
 
@@ -30,8 +30,8 @@ def test_it_is_only_told_to_be_what_it_can_be(instruction_set: str, others: int)
         ('<path d="M 10 20.5 L 1 1"/>', "has other parts"),
     ],
 )
-def test_a_drawing_differs_when_one_sees_it(new: str, told: str) -> None:
-    assert moved('<path d="M 10 20.5"/>', new) == told
+def test_a_drawing_differs_when_one_sees_it(new: str, reported: str) -> None:
+    assert moved('<path d="M 10 20.5"/>', new) == reported
 
 
 @pytest.mark.parametrize(

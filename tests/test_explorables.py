@@ -53,7 +53,7 @@ def test_each_value_starts_from_what_came_before_and_leaves_nothing(site: Site) 
     ]
 
 
-def test_blocks_before_are_told_as_the_page_ran_them(site: Site) -> None:
+def test_blocks_before_are_reported_as_the_page_ran_them(site: Site) -> None:
     _, run = site.run("import os\nprint(os.getpid())", RATES, "print(os.getpid())")
     before, _, after, *_ = (outcome.stdout for outcome in run.outcomes)
     assert before == after
@@ -131,16 +131,16 @@ def test_another_value_changes_the_keys_of_its_run_alone(site: Site) -> None:
         ("learning=1, 2", "option vary: the block does not use learning"),
     ],
 )
-def test_what_cannot_be_varied_is_told(site: Site, given: str, message: str) -> None:
+def test_what_cannot_be_varied_is_reported(site: Site, given: str, message: str) -> None:
     page = site.write("docs/page.md", f'# Page\n\n```python vary="{given}"\na, b, lr\n```\n')
     with pytest.raises(PageError, match=f"^docs/page.md:3: .*{re.escape(message)}"):
         read_page(page, site.project)
 
 
-def test_options_that_do_not_go_with_it_are_told() -> None:
+def test_options_that_do_not_go_with_it_are_reported() -> None:
     for others, message in {'result="markdown"': "leave result=", 'exec="off" reason="r"': "does not run"}.items():
-        options, [told] = parse_options(f'python vary="a=1, 2" {others}')
-        assert re.search(f"vary.*{message}", told) and not options.vary
+        options, [reported] = parse_options(f'python vary="a=1, 2" {others}')
+        assert re.search(f"vary.*{message}", reported) and not options.vary
 
 
 def test_each_value_has_a_record_of_its_own(site: Site) -> None:

@@ -272,9 +272,9 @@ def test_what_cannot_run_here_is_left_out_with_a_word_why(book: Book, reader: Re
     )
     forms = book.forms(text)
     reasons = ("too large", "needs the module no_such_module", "never", "needs tpus>=3; this host has no tpu")
-    said = "".join(f"Not run here: {reason}\n" for reason in reasons)
+    printed = "".join(f"Not run here: {reason}\n" for reason in reasons)
     for name in ("live-page.py", "live-page.ipynb"):
-        assert reader.run(name, forms[name])[:2] == (0, said)
+        assert reader.run(name, forms[name])[:2] == (0, printed)
     assert '# %% not run: a cluster\n# print("off")' in forms["live-page.py"]
     for words in ("*Not run here: too large*", "*Not run: a cluster*"):
         assert words in forms["index.md"]
@@ -559,7 +559,9 @@ def test_long_contents_say_less_of_the_longest_part_first() -> None:
     def sizes(*parts: tuple[str, list[ListedPage]]) -> list[bool]:
         text = contents("# Book", "", parts)["llms.txt"]
         assert len(text.encode()) <= LIMIT
-        return [said in text for said in ("word 7", "[T7](7.md)", "few 7", "](llms-long.txt)", "](llms-short.txt)")]
+        return [
+            printed in text for printed in ("word 7", "[T7](7.md)", "few 7", "](llms-long.txt)", "](llms-short.txt)")
+        ]
 
     short = "Short", pages(20, "few")
     assert sizes(("Long", pages(20, "word")), short) == [True, True, True, False, False]
@@ -637,7 +639,7 @@ def test_a_page_changes_with_what_it_includes(kept: Book) -> None:
     assert history.last_change(home, Run(()), project, {}) == ""
 
 
-def test_without_a_whole_history_nothing_is_said(
+def test_without_a_whole_history_no_date_is_shown(
     book: Book, kept: Book, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{kept.site.root}", tmp_path / "shallow"], check=True)

@@ -160,13 +160,13 @@ def test_titles_and_records_decide_how_the_status_page_is_shown(site: Site) -> N
 
 def test_what_a_page_shows_decides_where_the_status_page_leads(site: Site) -> None:
     """A hidden block that prints nothing is not shown, and what comes after it has another address."""
-    said = site.write("snippets/said.py", "")
+    output = site.write("snippets/said.py", "")
     site.write("docs/one.md", f'# One\n\n```python source="none"\nimport said\n```\n\n{BLOCK}')
     text = "# Status\n\n<!-- live: status -->\n"
     file = site.write("docs/status.md", text)
     shown = []
     for source in ("", "", "print(1)"):
-        said.write_text(source)
+        output.write_text(source)
         build = Build(site.engine)
         build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
         assert not build.failures
@@ -218,16 +218,16 @@ def test_formulas_become_mathml() -> None:
 )
 def test_names_of_functions_in_formulas_have_thin_spaces(tex: str, spaced: str) -> None:
     thin = formulas(f"See ${tex}$ there.").replace('<mspace width="0.1667em" />', " ")
-    said = re.sub("<[^>]+>", "", thin)
-    assert unescape(said) == f"See {spaced} there."
+    output = re.sub("<[^>]+>", "", thin)
+    assert unescape(output) == f"See {spaced} there."
 
 
 @pytest.mark.parametrize("around", ["({},", "{}.", "({}),", "{}:", "{}?"])
 def test_a_formula_stays_on_the_line_of_the_punctuation_around_it(around: str) -> None:
-    said = formulas(f"See {around.format('$x$')} there.")
+    output = formulas(f"See {around.format('$x$')} there.")
     before, after = around.split("{}")
-    assert f'See <span style="white-space: nowrap">{before}<span class="live-formula"' in said
-    assert f"</math></span>{after}</span> there." in said
+    assert f'See <span style="white-space: nowrap">{before}<span class="live-formula"' in output
+    assert f"</math></span>{after}</span> there." in output
     assert "nowrap" not in formulas("See $x$ there, $y$ and\n\n$$\nx\n$$\n")
 
 

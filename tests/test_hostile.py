@@ -39,8 +39,8 @@ def check(wanted: list[tuple[str, int, str]], page: Page | None, run: Run, unrea
             assert page is None
         if kind in ("failure", "refused"):
             assert [line] == [one.line for one in failed] and words in failed[0].message, failed
-        said = [one.stdout for one in run.outcomes] if kind == "output" else [one.skipped for one in run.outcomes]
-        assert kind not in ("output", "skipped") or any(words in text for text in said), said
+        output = [one.stdout for one in run.outcomes] if kind == "output" else [one.skipped for one in run.outcomes]
+        assert kind not in ("output", "skipped") or any(words in text for text in output), output
     for one in failed:
         assert one.message.strip() and "Traceback (most recent call last)" not in one.message
         assert "livepages/worker" not in str(one), "the engine's own frames"
@@ -80,7 +80,7 @@ def test_what_pages_do_harms_no_other(ran: Ran) -> None:
 
 
 @pytest.mark.parametrize("name", SITES)
-def test_what_is_wrong_with_a_site_is_said(sites: Callable[[str], Site], name: str) -> None:
+def test_what_is_wrong_with_a_site_is_reported(sites: Callable[[str], Site], name: str) -> None:
     site = sites(name)
     shutil.copytree(HERE / "sites" / name, site.root, dirs_exist_ok=True)
     shutil.move(site.root / "project.toml", site.root / "pyproject.toml")

@@ -48,7 +48,7 @@ def found(text: str) -> list[str]:
     return values
 
 
-def test_a_value_is_what_its_expression_gives_after_the_block_above(site: Site) -> None:
+def test_a_value_is_that_of_its_expression_after_the_block_above(site: Site) -> None:
     text = (
         'x is `{python} x`, and half of it `{python} f"{x / 2:.2f}"`.\n\n```python\nx = 4\n```\n\nNow `{python} x`.\n'
     )
@@ -187,7 +187,7 @@ def test_later_blocks_keep_their_keys_and_lines(site: Site) -> None:
     assert page.script == without.script
 
 
-def test_a_value_keeps_what_its_block_says_of_comparisons(site: Site) -> None:
+def test_a_value_is_compared_with_the_options_of_its_block(site: Site) -> None:
     page, _ = made(site, "`{python} x`\n", BLOCK.replace("```python", '```python volatile="on" tolerance="0.1"'))
     [value] = page.values
     assert (value.options.volatile, value.options.tolerance) == (True, 0.1)

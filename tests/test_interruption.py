@@ -126,9 +126,9 @@ def test_a_page_runs_again_when_the_process_that_forked_it_is_killed_and_the_sec
         server, *pids = building.pids()
         everything += [server, *pids]
         os.kill(int(server), signal.SIGKILL)
-    said, _ = building.process.communicate(timeout=HANG)
+    output, _ = building.process.communicate(timeout=HANG)
     assert building.process.returncode == 1
-    assert "docs/page.md:3: block of line 3: ended the process that pages are forked from" in said
+    assert "docs/page.md:3: block of line 3: ended the process that pages are forked from" in output
     assert all(map(process_ends, everything))
     wait_for(lambda: not list(building.temporary.iterdir()))
 
@@ -268,7 +268,7 @@ def test_a_damaged_run_in_the_cache_is_none_and_is_replaced(plain: Site, damage:
     assert plain.engine.kept([page])[page.path].outcomes[0].stdout == run.outcomes[0].stdout
 
 
-def test_no_room_for_temporary_files_is_said_so(plain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_for_temporary_files_is_reported(plain: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(plain.root / "absent"))
     with pytest.raises(WorkerError, match="no folder can be made there: No such file.*TMPDIR"):
         Engine(plain.project, Runner()).run([plain.page("x = 1")])

@@ -85,7 +85,7 @@ def connect(kernels: Kernels, kernel: str, token: str, origin: str) -> int:
 
 def post(application: Callable[..., Any], **changed: str) -> tuple[str, dict[str, str]]:
     """The answer of a served site to a page that asks how to reach the Jupyter server."""
-    said: list[str] = []
+    output: list[str] = []
     environ = {
         "PATH_INFO": f"/guide/{NAME}",
         "REQUEST_METHOD": "POST",
@@ -93,8 +93,8 @@ def post(application: Callable[..., Any], **changed: str) -> tuple[str, dict[str
         "HTTP_ORIGIN": SITE,
         **changed,
     }
-    content = b"".join(application(environ, lambda status, headers: said.append(status)))
-    return said[0], json.loads(content)
+    content = b"".join(application(environ, lambda status, headers: output.append(status)))
+    return output[0], json.loads(content)
 
 
 def test_it_answers_who_has_the_token_and_nobody_else(kernels: Kernels) -> None:

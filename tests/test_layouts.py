@@ -217,12 +217,12 @@ def test_the_command_line_runs_a_linked_page(
     for name, status in (("docs/linked/three.md", 0), ("docs/absent.md", 2), ("common/three.md", 2)):
         with pytest.raises(SystemExit) as ended:
             main(["run", "-v", name])
-        said = capsys.readouterr()
-        assert ended.value.code == status, said
-        assert ("the page linked/three.md" if status == 0 else "no such page in") in said.out + said.err
+        output = capsys.readouterr()
+        assert ended.value.code == status, output
+        assert ("the page linked/three.md" if status == 0 else "no such page in") in output.out + output.err
 
 
-def test_a_page_that_leads_nowhere_is_said_so(layout: Site) -> None:
+def test_a_page_that_leads_nowhere_is_reported(layout: Site) -> None:
     (layout.root / "docs/gone.md").symlink_to("nowhere.md")
     _, failed = layout.engine.read(course(layout, "base.yml").pages)
     assert [str(failure) for failure in failed] == [
@@ -249,7 +249,7 @@ def test_pages_that_the_site_leaves_out_are_tested_only_when_asked_for(pytester:
     result.stdout.fnmatch_lines(["*pyproject.toml: * has no setting 'snipets'; did you mean 'snippets'*"])
 
 
-def test_what_helps_to_find_the_way_knows_all_pages(layout: Site) -> None:
+def test_navigation_and_indexes_have_all_pages(layout: Site) -> None:
     found = course(layout, "config/other.yml")
     text = "---\nbefore: [deep/one.md, deep/one.markdown]\n---\n# R\n"
     read = layout.read(layout.write("docs/random.md", text))

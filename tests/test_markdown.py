@@ -139,7 +139,7 @@ def test_a_result_in_a_language_is_highlighted(show: Show) -> None:
     assert '<span class="nt">' in show('```python result="json"\nprint(\'{"a": 1}\')\n```\n')
 
 
-def test_stderr_is_told_apart(show: Show) -> None:
+def test_stderr_is_marked(show: Show) -> None:
     html = show("```python\nimport sys\nprint('to err', file=sys.stderr)\n```\n")
     assert re.search(r'live-stderr"><pre class="nohighlight"><code>to err', html)
 
@@ -262,7 +262,7 @@ def test_a_block_that_is_lost_on_the_way_is_a_failure(show: Show, monkeypatch: p
     assert "keeps this block from being shown" in show.failures[0].message
 
 
-def test_the_build_fails_where_nothing_else_tells_of_failures(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_build_fails_where_nothing_else_reports_failures(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     file = site.write("docs/page.md", "# T\n\n```python\n1 / 0\n```\n")
     monkeypatch.chdir(site.root)
     with pytest.raises(PageFailuresError, match=r"docs/page\.md:4: "):
@@ -414,8 +414,8 @@ def test_a_word_is_explained_once_in_a_section() -> None:
     page = "<h2 id='a'>A</h2>{}, {}, {}<h2>B</h2>{}".format(
         *(word.format(term) for term in ("key", "leaf", "key", "key"))
     )
-    told = without_marks(page)
-    assert told == page.replace(word.format("key") + "<h2>B", "keys<h2>B")
+    shortened = without_marks(page)
+    assert shortened == page.replace(word.format("key") + "<h2>B", "keys<h2>B")
 
 
 def test_a_page_keeps_the_indents_of_code_and_nothing_that_was_for_the_search() -> None:

@@ -180,11 +180,13 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
         ),
     ],
 )
-def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, said: str) -> None:
+def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, output: str) -> None:
     kettle.write("parts/bad.py", "no_such_name\n")
     kettle.write("docs/index.md", "# Tea\n\n" + text)
     done = kettle.build("--quiet")
-    assert done.returncode == 1 and said in done.stderr and not (kettle.root / "site/index.html").exists(), done.stderr
+    assert done.returncode == 1 and output in done.stderr and not (kettle.root / "site/index.html").exists(), (
+        done.stderr
+    )
 
 
 def test_a_failure_leaves_the_site_as_it_was(kettle: Kettle) -> None:
@@ -241,11 +243,13 @@ def test_a_table_need_not_repeat_the_folder_of_the_pages(kettle: Kettle) -> None
     assert run.returncode == 0 and "docs/index.md" not in run.stdout, run.stdout
 
 
-def test_a_site_none_of_whose_fences_runs_is_told(kettle: Kettle) -> None:
-    told = '0 of 2 Python fences run; write exec="on" on those that should, or fences = "all" under [tool.livepages]'
+def test_a_site_none_of_whose_fences_runs_gets_a_hint(kettle: Kettle) -> None:
+    reported = (
+        '0 of 2 Python fences run; write exec="on" on those that should, or fences = "all" under [tool.livepages]'
+    )
     kettle.write("docs/index.md", "# Tea\n\n```python\nx = 1\n```\n\n- In a list:\n\n    ```py\n    y\n    ```\n")
-    assert told in kettle.build().stderr
-    assert told in kettle.commands.run("livepages", "run", folder=kettle.root).stdout
+    assert reported in kettle.build().stderr
+    assert reported in kettle.commands.run("livepages", "run", folder=kettle.root).stdout
     kettle.write("docs/more.md", "# More\n\n{{ leaves }}\n")  # of which a hook makes a block
     assert "Python fences run" not in kettle.build("--strict").stderr
 

@@ -88,9 +88,9 @@ def pages(site: Site) -> dict[str, str]:
     }
 
 
-def test_a_build_shows_what_running_gave(book: Book) -> None:
-    said = build(book)
-    assert "2 pages, 3 Python blocks: 3 run now, 0 unchanged, 0 not run" in said
+def test_a_build_shows_the_outputs_of_a_run(book: Book) -> None:
+    output = build(book)
+    assert "2 pages, 3 Python blocks: 3 run now, 0 unchanged, 0 not run" in output
     assert "<code>one 2</code>" in pages(book)["index.html"]
     assert "<code>two 2</code>" in pages(book)["two/index.html"]
 
@@ -111,8 +111,8 @@ def test_a_file_of_the_author_is_never_replaced(book: Book) -> None:
     book.write("mkdocs.yml", f"{CONFIG}hooks: [hook.py]\n")
     book.write("hook.py", HOOK)
 
-    def kept(said: str, names: list[str]) -> None:
-        [line] = [line for line in said.splitlines() if "the site has its own: " in line]
+    def kept(output: str, names: list[str]) -> None:
+        [line] = [line for line in output.splitlines() if "the site has its own: " in line]
         assert sorted(line.rpartition(": ")[2].split(", ")) == sorted(names)
         assert {(book.root / "site" / name).read_text() for name in own} == {"of the author"}
 
@@ -156,8 +156,8 @@ def test_pages_of_one_text_show_each_its_own_output(book: Book) -> None:
 def test_a_change_of_code_runs_that_page_alone(book: Book) -> None:
     build(book)
     book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
-    said = build(book)
-    assert "1 run now, 2 unchanged" in said and "ran docs/index.md" in said and "two.md" not in said
+    output = build(book)
+    assert "1 run now, 2 unchanged" in output and "ran docs/index.md" in output and "two.md" not in output
 
 
 def test_two_cold_builds_give_the_same_bytes(book: Book) -> None:
@@ -267,7 +267,7 @@ def test_a_renamed_page_is_found_at_its_old_address_where_markdown_exec_shows_it
     assert "1 failed, as listed above; the redirects of these pages were not written" in done.stderr
 
 
-def test_a_link_to_the_old_name_of_a_page_is_told_the_new_one_once(book: Book) -> None:
+def test_a_link_to_the_old_name_of_a_page_is_answered_with_the_new_one_once(book: Book) -> None:
     book.write("docs/old/deep.md", "# Another\n")
     book.write("docs/two.md", "---\nredirect_from: [deep.md]\n---\n\n# Two\n\n## Part {#part}\n")
     book.write("docs/index.md", "# Home\n\n[One](deep.md#part), [again](deep.md), [neither](gone.md)\n")
@@ -276,12 +276,14 @@ def test_a_link_to_the_old_name_of_a_page_is_told_the_new_one_once(book: Book) -
     done = mkdocs(book, "build", "--strict")
     assert done.returncode == 1
     assert "'third.md' contains a link 'index.md#gone', but the doc 'index.md' does not contain" in done.stderr
-    told = "'index.md' contains a link 'deep.md#part', but deep.md is now two.md: write 'two.md#part', in other links"
-    assert told in done.stderr and done.stderr.count("is now two.md") == 1
+    reported = (
+        "'index.md' contains a link 'deep.md#part', but deep.md is now two.md: write 'two.md#part', in other links"
+    )
+    assert reported in done.stderr and done.stderr.count("is now two.md") == 1
     assert "contains a link 'gone.md', but the target is not found" in done.stderr
 
 
-def test_a_link_to_a_page_that_was_there_is_told_how_its_new_place_is_named(book: Book) -> None:
+def test_a_link_to_a_page_that_was_there_is_answered_with_redirect_from(book: Book) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b", *arguments], cwd=book.root, check=True)
 
@@ -296,10 +298,10 @@ def test_a_link_to_a_page_that_was_there_is_told_how_its_new_place_is_named(book
     book.write("docs/index.md", f"# Home\n\n{links}")
     done = mkdocs(book, "build", "--strict")
     assert done.returncode == 1
-    told = re.findall(
+    reported = re.findall(
         r"contains a link '([^']*)'.*There was such a page: .* write `redirect_from: \[(.*?)\]`", done.stderr
     )
-    assert told == [("two.md#part", "two.md"), ("plain.md", "plain.md")]
+    assert reported == [("two.md#part", "two.md"), ("plain.md", "plain.md")]
 
 
 def test_a_figure_without_words_is_shown_with_what_it_needs(book: Book) -> None:
@@ -355,7 +357,7 @@ def test_a_set_up_that_would_skip_blocks_is_refused(book: Book, file: str, text:
     assert done.returncode == 1 and words in done.stderr and "Traceback" not in done.stderr
 
 
-def test_an_engine_that_cannot_start_is_said_so(book: Book) -> None:
+def test_an_engine_that_cannot_start_is_reported(book: Book) -> None:
     book.on_jax()
     trap = book.write("trap/jax/__init__.py", "raise ImportError('no jax here')").parent.parent
     done = mkdocs(book, "build", environment={"PYTHONPATH": str(trap)})
@@ -386,7 +388,7 @@ class Served:
             )
 
     @property
-    def said(self) -> str:
+    def log(self) -> str:
         """The log so far."""
         return self._log.read_text()
 
@@ -405,14 +407,14 @@ class Served:
             if words in text:
                 return text
             time.sleep(0.05)
-        raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{self.said}")
+        raise AssertionError(f"{words!r} is not in {path}: {text[-3000:]}\n{self.log}")
 
     def says(self, words: str, times: int) -> None:
         """Wait until it has said some words so often; it must not have said them more often."""
         deadline = time.monotonic() + HANG
-        while self.said.count(words) < times and time.monotonic() < deadline:
+        while self.log.count(words) < times and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert self.said.count(words) == times, self.said
+        assert self.log.count(words) == times, self.log
 
     def notices(self, book: Book) -> None:
         """Wait until it looks at the files, which it begins to do after the first build."""
@@ -439,7 +441,7 @@ def served(book: Book) -> Iterator[Served]:
         served.wait("/two/", "<code>two")
         deadline = time.monotonic() + HANG
         while [*served.temporary.glob("livepages-*/livepages-*")]:  # the folders of runs
-            assert time.monotonic() < deadline, served.said
+            assert time.monotonic() < deadline, served.log
             time.sleep(0.05)
         served.notices(book)
         yield served
@@ -450,7 +452,7 @@ def served(book: Book) -> Iterator[Served]:
 def test_serving_shows_edits_and_failures_in_place_and_heals(book: Book, served: Served) -> None:
     book.write("docs/index.md", "# One\n\n```python\nprint('one', 1 + 2)\n```\n")
     served.wait("/", "<code>one 3</code>")
-    assert "1 run now, 2 unchanged" in served.said
+    assert "1 run now, 2 unchanged" in served.log
 
     # A name that the page no longer defines is missing, whatever an earlier build knew.
     book.write("docs/two.md", "# Two\n\nNothing here.\n\n```python\nprint('two', x)\n```\n")
@@ -496,7 +498,7 @@ def test_serving_counts_the_blocks_that_macros_make_where_they_fail(book: Book) 
     try:
         served.wait("/two/", "ZeroDivisionError")
         served.says("2 pages, 3 Python blocks: ", 1)
-        assert re.search(r"2 pages, 3 Python blocks: \d run now, \d unchanged, 0 not run, 1 failed\n", served.said)
+        assert re.search(r"2 pages, 3 Python blocks: \d run now, \d unchanged, 0 not run, 1 failed\n", served.log)
     finally:
         served.end()
 
@@ -517,7 +519,7 @@ def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page
             shown
         )
         served.says(f"docs/two.md:10: {message}", 1)
-    assert not re.search(r"WARNING -  (?!\[)|Traceback", served.said), served.said
+    assert not re.search(r"WARNING -  (?!\[)|Traceback", served.log), served.log
     failed = mkdocs(book, "build")
     assert failed.returncode == 1 and "docs/two.md:10: the fence is not closed" in failed.stderr
 
@@ -578,14 +580,14 @@ def test_nothing_that_is_half_written_keeps_requests_waiting(book: Book, served:
         assert "live-failure" in shown and "docs/two.md:3" in shown
         book.write("docs/index.md", f"# One\n\n```python\nprint('one', {number})\n```\n")
         served.wait("/", f"<code>one {number}</code>")
-    assert "records/cpu.yml:1: the record cannot be read: a merge" in served.said
+    assert "records/cpu.yml:1: the record cannot be read: a merge" in served.log
     record.unlink()
     settings = book.root / "pyproject.toml"
     right = settings.read_text()
     settings.write_text(f"{right}snipets = 'a'\n")
     book.write("docs/two.md", "# Two\n\n```python\nprint('two', 'again')\n```\n")
     served.wait("/two/", "two again")
-    assert "did you mean 'snippets'" in served.said
+    assert "did you mean 'snippets'" in served.log
     settings.write_text(right)
 
 
@@ -602,8 +604,8 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
         if "ZeroDivisionError" in half:
             break
     assert re.findall('data-live-pending="([^"]*)"', half) == ["docs/two.md:7", "docs/two.md:13", "docs/two.md:17"]
-    assert re.search("0 not run(, 1 failed, 3|, 4) still running", served.said)
-    assert "of 4 blocks failed" not in served.said
+    assert re.search("0 not run(, 1 failed, 3|, 4) still running", served.log)
+    assert "of 4 blocks failed" not in served.log
     cells = [cell["metadata"].get("live", {}) for cell in json.loads(served.get("/two/live-two.ipynb"))["cells"]]
     assert [cell.get("unknown", False) for cell in cells if "key" in cell] == [False, True, True, True]
     event.set()
@@ -613,13 +615,13 @@ def test_serving_shows_a_page_while_it_runs_and_again_when_it_has_run(book: Book
     served.says("ran docs/two.md: 2 of 4 blocks failed, 1 not run", 1)
     served.says("docs/two.md:14: block of line 13: raised KeyError", 1)
     served.says("1 unchanged, 0 not run, 2 failed, 1 not run because of a failure\n", 1)
-    for total, parts in re.findall(r"(\d+) Python blocks: (.*)", served.said):
+    for total, parts in re.findall(r"(\d+) Python blocks: (.*)", served.log):
         assert int(total) == sum(int(part.split()[0]) for part in parts.split(", ")), parts
     # Each build says again what still fails.
-    assert served.said.count("docs/two.md:4: block of line 3: raised ZeroDivisionError") > 1
+    assert served.log.count("docs/two.md:4: block of line 3: raised ZeroDivisionError") > 1
 
 
-def test_serving_says_below_the_title_what_of_a_page_fails_and_links_it(book: Book, served: Served) -> None:
+def test_serving_lists_the_failures_of_a_page_below_its_title_with_links(book: Book, served: Served) -> None:
     book.write("docs/two.md", "# Two\n\n```python\nprint('a')\n```\n")
     assert book.commands.run("livepages", "record", "--host", "cpu", folder=book.root).returncode == 0
     record = book.root / "records/cpu/two.yml"
@@ -670,7 +672,7 @@ def on_post_build(config):
 """
 
 
-def test_what_fails_is_said_again_after_a_save_also_if_a_page_has_just_run(book: Book) -> None:
+def test_failures_are_reported_again_after_a_save_also_if_a_page_has_just_run(book: Book) -> None:
     event = Event(book)
     book.write("mkdocs.yml", CONFIG + "hooks: [save.py]\n")
     book.write("save.py", SAVE.replace("EVENT", repr(event.file)))
@@ -681,12 +683,12 @@ def test_what_fails_is_said_again_after_a_save_also_if_a_page_has_just_run(book:
         served.notices(book)
         book.write("docs/slow.md", f"# Slow\n\n```python\n{event.wait}\n```\n")
         served.wait("/", "Saved")
-        assert "raised ZeroDivisionError" in served.said.partition("saved\n")[2].split("Building documentation")[1]
+        assert "raised ZeroDivisionError" in served.log.partition("saved\n")[2].split("Building documentation")[1]
     finally:
         served.end()
 
 
-def test_serving_shows_in_one_build_what_a_page_gave_while_the_others_were_built(book: Book) -> None:
+def test_serving_shows_in_one_build_the_outputs_that_arrived_during_it(book: Book) -> None:
     event = Event(book)
     book.write("mkdocs.yml", f"{CONFIG}hooks: [patient.py]\n")
     book.write(
@@ -700,17 +702,17 @@ def test_serving_shows_in_one_build_what_a_page_gave_while_the_others_were_built
         served.wait("/", "<code>one 2</code>")
         served.notices(book)
         event.clear()
-        builds = served.said.count("Building documentation")
+        builds = served.log.count("Building documentation")
         book.write("docs/two.md", f"# Two\n\n```python\n{event.wait}\n1 / 0\n```\n")
         assert "data-live-pending" not in served.wait("/two/", "ZeroDivisionError")
         assert "ZeroDivisionError" in served.get("/two/live-two.ipynb")
-        assert served.said.count("Building documentation") == builds + 1
+        assert served.log.count("Building documentation") == builds + 1
         served.says("docs/two.md:7: block of line 3: raised ZeroDivisionError", 1)
     finally:
         served.end()
 
 
-def test_serving_shows_what_included_code_gave_when_it_has_run(book: Book, served: Served) -> None:
+def test_serving_shows_the_output_of_included_code_when_it_has_run(book: Book, served: Served) -> None:
     event = Event(book)
     snippets = "{pymdownx.snippets: {base_path: [snippets]}}"
     book.write("mkdocs.yml", CONFIG.replace("superfences,", f"superfences, {snippets},"))
@@ -758,7 +760,7 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def test_a_port_that_is_taken_is_said_so_before_any_page_runs(book: Book, taken: int) -> None:
+def test_a_port_that_is_taken_is_reported_before_any_page_runs(book: Book, taken: int) -> None:
     (book.root / "temporary").mkdir()
     environment = {"TMPDIR": str(book.root / "temporary")}
     done = book.commands.run("mkdocs", "serve", "-a", f"127.0.0.1:{taken}", folder=book.root, environment=environment)
@@ -780,7 +782,7 @@ def test_what_serves_names_the_command_that_serves_elsewhere(book: Book, taken: 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="uses /proc")
-def test_a_port_that_is_taken_during_the_first_build_is_said_so_and_nothing_is_left(book: Book) -> None:
+def test_a_port_that_is_taken_during_the_first_build_is_reported_and_nothing_is_left(book: Book) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -817,7 +819,7 @@ def test_a_block_can_be_linked_to_and_a_link_to_none_ends_a_strict_build(book: B
     assert done.returncode and "#two.3" in done.stderr
 
 
-def test_links_to_what_a_page_makes_when_it_runs_are_told_dead_only_when_it_has_run(book: Book) -> None:
+def test_links_to_anchors_that_a_run_makes_are_reported_dead_only_after_it(book: Book) -> None:
     event = Event(book)
     event.set()
     silent, last = '```python source="none"\ny = 1\n```\n', "```python\nprint('last')\n```\n"
@@ -832,26 +834,26 @@ def test_links_to_what_a_page_makes_when_it_runs_are_told_dead_only_when_it_has_
         assert book.commands.run("livepages", *command, folder=book.root).returncode == 0
     event.clear()
 
-    def dead(said: str) -> list[str]:
-        return re.findall("contains a link '([^']*)'", said)
+    def dead(output: str) -> list[str]:
+        return re.findall("contains a link '([^']*)'", output)
 
     served = Served(book)
     try:
         assert "Running" in served.wait("/two/", "live-note")
-        assert dead(served.said) == ["two.md#two.4"]  # there are three blocks
+        assert dead(served.log) == ["two.md#two.4"]  # there are three blocks
         event.set()
         assert "data-live-pending" not in served.wait("/three/", 'id="made"')
         deadline = time.monotonic() + HANG
-        while "three.md#dead" not in served.said and time.monotonic() < deadline:
+        while "three.md#dead" not in served.log and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert {*dead(served.said)} == {"two.md#two.4", "three.md#dead"}
+        assert {*dead(served.log)} == {"two.md#two.4", "three.md#dead"}
     finally:
         served.end()
     done = mkdocs(book, "build", "--strict")
     assert done.returncode and dead(done.stderr) == ["two.md#two.4", "three.md#dead"]
 
 
-def test_a_dead_link_is_told_once_in_a_build_that_converts_its_page_again(book: Book) -> None:
+def test_a_dead_link_is_reported_once_in_a_build_that_converts_its_page_again(book: Book) -> None:
     book.write("mkdocs.yml", f"{CONFIG}hooks: [patient.py]\n")
     book.write("patient.py", f"from livepages.integrations import mkdocs_plugin\n\nmkdocs_plugin.PATIENCE = {HANG}\n")
     served = Served(book)
@@ -859,11 +861,11 @@ def test_a_dead_link_is_told_once_in_a_build_that_converts_its_page_again(book: 
         served.wait("/", "<code>one 2</code>")
         served.notices(book)
         for number, links in enumerate(("[gone](gone.md)", "[gone](gone.md)", "Nothing.")):
-            builds = served.said.count("Building documentation")
+            builds = served.log.count("Building documentation")
             book.write("docs/two.md", f"# Two\n\n{links}\n\n```python\nprint('two', {number} * 11)\n```\n")
             assert "data-live-pending" not in served.wait("/two/", f"two {number * 11}")
-            assert served.said.count("Building documentation") == builds + 1
-            assert served.said.count("contains a link 'gone.md'") == min(number + 1, 2)
+            assert served.log.count("Building documentation") == builds + 1
+            assert served.log.count("contains a link 'gone.md'") == min(number + 1, 2)
         book.write("docs/two.md", "# Two\n\n[gone](gone.md)\n\n```python\nprint('two', 11)\n```\n")  # as it was
         served.wait("/two/", "two 11")
         served.says("contains a link 'gone.md'", 3)

@@ -84,8 +84,8 @@ def test_a_build_that_runs_nothing_fails_for_each_page_whose_run_is_not_kept(
     here = clone("here")
     here("livepages", "run", "docs/index.md", "docs/two.md")
     here.write("snippets/helper.py", "NAME = 'changed'\n")
-    status, said = here("livepages", "build", program, "--no-execute")
-    found = re.findall(r"(docs/\S+?\.md:\d+): (.*)", said)
+    status, output = here("livepages", "build", program, "--no-execute")
+    found = re.findall(r"(docs/\S+?\.md:\d+): (.*)", output)
     assert status == 1 and [place for place, _ in found] == ["docs/three.md:1", "docs/two.md:1"]
     assert re.fullmatch(SCARCE + re.escape(BRING), found[0][1])
     assert found[1][1] == f"its kept run no longer holds: content snippets/helper.py has changed{BRING}"
@@ -98,8 +98,8 @@ def test_a_build_that_runs_nothing_fails_for_a_kept_run_with_a_failure(clone: Ca
     here.write("docs/three.md", "# Three\n\n```python\n1 / 0\n```\n")
     assert here("livepages", "run")[0] == 1
     for command in (["livepages", "build", "mkdocs"], ["mkdocs", "build"]):
-        status, said = here(*command, environment={NO_EXECUTE: "1"})
-        assert status == 1 and re.findall(r"docs/\S+:.*", said) == [
+        status, output = here(*command, environment={NO_EXECUTE: "1"})
+        assert status == 1 and re.findall(r"docs/\S+:.*", output) == [
             "docs/three.md:4: block of line 3: raised ZeroDivisionError: division by zero"
         ]
 
@@ -109,12 +109,12 @@ def test_what_one_clone_has_run_another_publishes_as_it_is(clone: Callable[[str]
     assert tested("livepages", "run")[0] == 0
     published.take(tested)
     for here, option in ((tested, []), (published, ["--no-execute"])):
-        status, said = here("livepages", "build", "mkdocs", *option)
-        assert status == 0 and "4 pages, 3 Python blocks: 0 run now, 3 unchanged" in said, said
+        status, output = here("livepages", "build", "mkdocs", *option)
+        assert status == 0 and "4 pages, 3 Python blocks: 0 run now, 3 unchanged" in output, output
     assert published.id == tested.id
     published.write("snippets/helper.py", "NAME = 'changed'\n")
-    status, said = published("livepages", "build", "mkdocs", "--no-execute")
-    assert status == 1 and "docs/two.md:1: its kept run no longer holds" in said
+    status, output = published("livepages", "build", "mkdocs", "--no-execute")
+    assert status == 1 and "docs/two.md:1: its kept run no longer holds" in output
 
 
 @pytest.mark.parametrize("command", [["pytest", "-p", "no:cacheprovider", "docs"], ["livepages", "run"]], ids=" ".join)
@@ -125,13 +125,13 @@ def test_shards_run_each_page_once_and_merging_them_is_a_copy(
     published = clone("published")
     for index in (1, 2):
         here = clone(f"shard-{index}")
-        status, said = here(*command, "--shard", f"{index}/2")
-        assert status == 0, said
+        status, output = here(*command, "--shard", f"{index}/2")
+        assert status == 0, output
         ran.append(len([*here.root.glob(".cache/livepages/runs/*/*.json")]))
         published.take(here)
     assert sorted(ran) == [1, 2]
-    status, said = published("livepages", "build", "mkdocs", "--no-execute")
-    assert status == 0 and "0 run now, 3 unchanged" in said, said
+    status, output = published("livepages", "build", "mkdocs", "--no-execute")
+    assert status == 0 and "0 run now, 3 unchanged" in output, output
 
 
 def test_a_shard_has_the_pages_that_cannot_be_read_too(clone: Callable[[str], Clone]) -> None:
@@ -140,23 +140,23 @@ def test_a_shard_has_the_pages_that_cannot_be_read_too(clone: Callable[[str], Cl
     for command in (["pytest", "-p", "no:cacheprovider", "docs"], ["livepages", "run"]):
         both = [here(*command, "--shard", f"{index}/2") for index in (1, 2)]
         assert sorted(status for status, _ in both) == [0, 1]
-        assert sum("docs/three.md:3: unknown option 'colour'" in said for _, said in both) == 1
+        assert sum("docs/three.md:3: unknown option 'colour'" in output for _, output in both) == 1
 
 
 @pytest.mark.parametrize("text", ["9/8", "0/8", "x", "2", "1/0", "-1/2", "1/2/3", ""])
 def test_a_shard_that_there_is_not_is_refused(clone: Callable[[str], Clone], text: str) -> None:
     here = clone("here")
     for command, refused in ((["livepages", "run"], 2), (["pytest", "docs"], 4)):
-        status, said = here(*command, f"--shard={text}")
+        status, output = here(*command, f"--shard={text}")
         assert status == refused
-        assert f"argument --shard: {text!r} is not INDEX/COUNT with an INDEX from 1 to COUNT, such as 2/8" in said
+        assert f"argument --shard: {text!r} is not INDEX/COUNT with an INDEX from 1 to COUNT, such as 2/8" in output
 
 
 def test_more_shards_than_pages_are_refused(clone: Callable[[str], Clone]) -> None:
     here = clone("here")
     for command, refused in ((["livepages", "run"], 2), (["pytest", "docs"], 4)):
-        status, said = here(*command, "--shard", "1/9")
-        assert status == refused and "--shard 1/9: COUNT may be " in said
+        status, output = here(*command, "--shard", "1/9")
+        assert status == refused and "--shard 1/9: COUNT may be " in output
 
 
 # Seconds, of made-up pages.

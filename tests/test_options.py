@@ -37,7 +37,7 @@ def test_the_readme_names_all_front_matter() -> None:
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_an_option_belongs_to_the_key_if_it_changes_what_running_gives(name: str, site: Site) -> None:
+def test_an_option_belongs_to_the_key_if_it_changes_the_outcome(name: str, site: Site) -> None:
     others = {"exec": ' reason="a"', "match": ' raises="KeyError"'}.get(name, "")
     given = f'{name}="{TABLE[name].example}"'
     options, faults = parse_options(f"python {given}{others}")
@@ -47,7 +47,7 @@ def test_an_option_belongs_to_the_key_if_it_changes_what_running_gives(name: str
     assert (plain.blocks[1].key != changed.blocks[1].key) == runs
 
 
-def test_a_notebook_says_of_a_block_what_changes_more_than_its_looks(site: Site) -> None:
+def test_a_notebook_keeps_the_options_that_change_more_than_looks(site: Site) -> None:
     page = site.page('volatile="on" timeout="9" isolated="on" title="T"\nx = 1')
     text = programs(page, Run(pair_results(page, [Outcome()])), site.project, "", str)["notebook"]
     about = json.loads(text)["cells"][-1]["metadata"]["live"]
@@ -59,7 +59,7 @@ def test_a_notebook_says_of_a_block_what_changes_more_than_its_looks(site: Site)
 
 
 @pytest.mark.parametrize(("former", "name"), [("why", "reason"), ("fresh", "isolated")])
-def test_an_option_under_its_former_name_is_told_the_new_one(former: str, name: str) -> None:
+def test_an_option_under_its_former_name_is_answered_with_the_new_one(former: str, name: str) -> None:
     _, faults = parse_options(f'python {former}="on"')
     assert faults == [f'option {former} is called {name} now; write {name}="on"']
 
@@ -69,13 +69,13 @@ def test_a_former_value_of_markdown_exec_means_what_it_meant() -> None:
 
 
 @pytest.mark.parametrize("given", ['idprefix=""', 'returncode="1"', 'updatetoc="no"'])
-def test_an_option_that_only_markdown_exec_has_is_told_what_holds_in_its_place(given: str) -> None:
+def test_an_option_of_markdown_exec_alone_is_answered_with_its_equivalent(given: str) -> None:
     name = given.partition("=")[0]
     [fault] = parse_options(f"python {given}")[1]
     assert fault.startswith(f'option {name} is read where fences = "exec"; here ') and fault.endswith(": leave it out")
 
 
-def test_what_markdown_exec_reads_is_an_option_or_told_as_its_own() -> None:
+def test_each_option_of_markdown_exec_is_an_option_or_named_as_its_own() -> None:
     options: dict[str, object] = {}
     read = {name for name in re.findall(r'inputs\.pop\("(\w+)"', inspect.getsource(markdown_exec.validator))}
     assert len(read) > 10 and markdown_exec.validator("python", {"exec": "on"}, {}, options, Markdown())
@@ -84,7 +84,7 @@ def test_what_markdown_exec_reads_is_an_option_or_told_as_its_own() -> None:
         assert not any("unknown option" in fault for fault in faults), faults
 
 
-def test_markdown_exec_knows_the_options_that_are_said_to_be_its_own() -> None:
+def test_options_named_as_those_of_markdown_exec_exist_there() -> None:
     layout = {"title", "hl_lines", "linenums"}  # its `add_source` hands these on to Markdown
     known = inspect.signature(markdown_exec.base_format).parameters
     assert {option.markdown_exec for option in TABLE.values()} - {"", "exec", *layout} <= known.keys()

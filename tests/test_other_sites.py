@@ -140,7 +140,7 @@ def test_what_has_no_block_is_as_it_is_without_the_engine(kettle: Site) -> None:
     assert b"black\ntea" in site["start.html"]
 
 
-def test_its_commands_and_tests_know_its_folders(kettle: Site) -> None:
+def test_its_commands_and_tests_use_its_folders(kettle: Site) -> None:
     done = run(kettle, "-m", "livepages", "record", "--host", "office")
     assert done.returncode == 0, done.stdout
     assert (kettle.root / "seen/office/water/hot.yml").is_file()
@@ -154,7 +154,7 @@ def test_its_commands_and_tests_know_its_folders(kettle: Site) -> None:
     assert done.returncode == 2 and "build the site there first" in done.stderr
 
 
-def test_an_include_that_the_site_does_not_read_is_said_to_be_one(kettle: Site) -> None:
+def test_an_include_that_the_site_does_not_read_is_named_in_the_failure(kettle: Site) -> None:
     kettle.write("site/shared.yml", SHARED.replace("pymdownx.snippets: {base_path: [programs]}, ", ""))
     done = run(kettle, "-m", "mkdocs", "build", "--strict", "-f", "site/other.yml")
     assert done.returncode == 1
@@ -162,15 +162,15 @@ def test_an_include_that_the_site_does_not_read_is_said_to_be_one(kettle: Site) 
     assert "add pymdownx.snippets to markdown_extensions, with base_path: [programs]" in done.stderr
 
 
-def test_an_include_that_the_site_does_not_find_is_said_to_be_one(kettle: Site) -> None:
+def test_an_include_that_the_site_does_not_find_is_named_in_the_failure(kettle: Site) -> None:
     kettle.write("site/shared.yml", SHARED.replace("base_path: [programs]", "base_path: [elsewhere]"))
     done = run(kettle, "-m", "mkdocs", "build", "--strict", "-f", "site/other.yml")
     assert done.returncode == 1
-    told = 'handbook/water/hot.md:10: the site\'s Markdown does not find --8<-- "kettle.py:boil"; add programs to base_path'
-    assert told in done.stderr
+    reported = 'handbook/water/hot.md:10: the site\'s Markdown does not find --8<-- "kettle.py:boil"; add programs to base_path'
+    assert reported in done.stderr
 
 
-def test_a_section_that_the_site_does_not_dedent_is_said_to_be_one(kettle: Site) -> None:
+def test_a_section_that_the_site_does_not_dedent_is_named_in_the_failure(kettle: Site) -> None:
     section = "class Kettle:\n    # --8<-- [start:on]\n    on = 1\n    # --8<-- [end:on]\n"
     kettle.write("programs/kettle.py", FILES["programs/kettle.py"] + section)
     kettle.write("handbook/water/hot.md", '# Hot\n\n```python\nx = 1\n```\n\n```python\n--8<-- "kettle.py:on"\n```\n')

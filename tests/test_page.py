@@ -174,7 +174,7 @@ def test_what_cannot_be_taken_is_refused_with_its_line(text: str, line: int, wor
     assert words in error.value.message
 
 
-def test_all_faults_of_a_page_are_told_at_once_in_order() -> None:
+def test_all_faults_of_a_page_are_reported_at_once_in_order() -> None:
     fence = "```"
     wrong = ("pycon", 'python colour="red"', "python", 'python id="a"', 'python id="a"', "{.python}")
     text = "---\ntimeout: soon\n---\n" + "".join(f"{fence}{info}\nx = 1\n{fence}\n" for info in wrong)
@@ -183,8 +183,8 @@ def test_all_faults_of_a_page_are_told_at_once_in_order() -> None:
     with pytest.raises(PageError) as error:
         page(text)
     assert [fault.line for fault in error.value.faults] == [2, 4, 7, 16, 19, 22, 26]
-    told = ("timeout", "pycon", "colour", "id: 'a' is that of the block of line 13", "braces", "xfail", "continue")
-    assert all(words in fault.message for words, fault in zip(told, error.value.faults, strict=True))
+    reported = ("timeout", "pycon", "colour", "id: 'a' is that of the block of line 13", "braces", "xfail", "continue")
+    assert all(words in fault.message for words, fault in zip(reported, error.value.faults, strict=True))
     assert str(error.value) == str(error.value.faults[0])
 
 

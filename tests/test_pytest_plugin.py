@@ -76,7 +76,7 @@ def test_blocks_pass_in_their_order_and_alone(run: Run, project: Path) -> None:
     run("docs/page.md::line 9").assert_outcomes(passed=1)
 
 
-def test_pages_are_asked_for_in_the_order_in_which_they_run_and_how_many_run_is_said(run: Run, project: Path) -> None:
+def test_items_are_in_the_order_in_which_pages_run_and_the_number_of_runs_is_printed(run: Run, project: Path) -> None:
     (project / "docs" / "timed.md").write_text("---\nexclusive: true\n---\n\n" + PAGE * 3)
     (project / "docs" / "short.md").write_text("```python\nprint('short')\n```\n")
     (project / "test_more.py").write_text("def test_more():\n    pass\n")
@@ -226,7 +226,7 @@ def test_it_is_listed_once_with_xdist(pytester: pytest.Pytester, recorded_elsewh
 
 
 @pytest.mark.parametrize("processes", [(), ("-n", "2")], ids=["alone", "xdist"])
-def test_pages_whose_records_are_out_of_date_are_said_once(
+def test_pages_with_outdated_records_are_listed_once(
     pytester: pytest.Pytester,
     project: Path,
     commands: Commands,
@@ -241,8 +241,10 @@ def test_pages_whose_records_are_out_of_date_are_said_once(
     result.stdout.no_fnmatch_line("*out of date*")
     (project / "docs" / "page.md").write_text(PAGE.replace("a = 1", "a = 2 - 1"))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", *processes, "docs")
-    told = "The records of 1 page are out of date, docs/page.md: `livepages record docs/page.md --host cpu` renews them"
-    assert result.stdout.str().count(told) == 1
+    reported = (
+        "The records of 1 page are out of date, docs/page.md: `livepages record docs/page.md --host cpu` renews them"
+    )
+    assert result.stdout.str().count(reported) == 1
 
 
 def test_with_xdist_too(pytester: pytest.Pytester, project: Path) -> None:

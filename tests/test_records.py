@@ -74,14 +74,14 @@ def counts(records: Records, page: Page) -> list[int]:
 
 def test_a_record_is_text_that_people_can_read(recorded: tuple[Site, Page, Run]) -> None:
     site, page, _ = recorded
-    host, told = (yaml.safe_load(files(site)[name]) for name in ("cpu.yml", "page.yml"))
+    host, written = (yaml.safe_load(files(site)[name]) for name in ("cpu.yml", "page.yml"))
     assert (host["device"], host["count"], host["jax"]) == ("cpu", 1, installed("jax"))
-    assert told["device"] == "cpu" and list(told["files"]) == ["snippets/helper.py"]
-    first, second, third = told["blocks"]
+    assert written["device"] == "cpu" and list(written["files"]) == ["snippets/helper.py"]
+    first, second, third = written["blocks"]
     assert (first["outcome"], first["stdout"], first["code"]) == ("ran", "x is 2.0", "x = 2.0")
     assert (second["outcome"], second["error"]) == ("raised", "ValueError: no such thing")
     assert set(third) == {"key", "code", "outcome", "seconds"}
-    assert [block["key"] for block in told["blocks"]] == [block.key[:16] for block in page.program]
+    assert [block["key"] for block in written["blocks"]] == [block.key[:16] for block in page.program]
 
 
 def test_recording_again_changes_nothing(recorded: tuple[Site, Page, Run]) -> None:
@@ -100,7 +100,7 @@ def test_what_is_volatile_stays_as_it_was_recorded(site: Site) -> None:
     assert files(site) == before
 
 
-def test_one_changed_character_ends_what_the_record_says_of_a_block_and_of_those_after_it(
+def test_one_changed_character_outdates_the_record_of_a_block_and_of_those_after_it(
     recorded: tuple[Site, Page, Run],
 ) -> None:
     site, page, _ = recorded
@@ -113,7 +113,7 @@ def test_one_changed_character_ends_what_the_record_says_of_a_block_and_of_those
     assert counts(records, moved) == [1, 1, 1]
 
 
-def test_a_changed_module_ends_what_the_record_says_of_the_pages_that_import_it(
+def test_a_changed_module_outdates_the_records_of_the_pages_that_import_it(
     recorded: tuple[Site, Page, Run],
 ) -> None:
     site, page, _ = recorded
@@ -178,8 +178,8 @@ def test_the_records_of_a_page_that_is_renamed_are_renamed_when_it_is_recorded(
             file.relative_to(site.root / "records").as_posix() for file in site.root.glob("records/*/**/*.yml")
         )
 
-    told = "records/cpu/page.yml:1: is the record of a name that docs/part/new.md had; "
-    assert f"{told}`livepages record docs/part/new.md --host cpu` renames it" in command(capsys, "check")[1]
+    reported = "records/cpu/page.yml:1: is the record of a name that docs/part/new.md had; "
+    assert f"{reported}`livepages record docs/part/new.md --host cpu` renames it" in command(capsys, "check")[1]
     site.write("docs/page.md", page.source)  # there is a page of the old name again
     assert after_recording() == ["cpu/page.yml", "cpu/part/new.yml", "gpu/page.yml"]
     (site.root / "docs/page.md").unlink()
@@ -252,7 +252,7 @@ def test_a_record_that_cannot_be_read_is_one_failure_and_is_written_anew(
     assert files(site) == before and not Records(site.project).problems([page])
 
 
-def test_everything_that_reads_records_says_which_one_it_cannot_read(
+def test_everything_that_reads_records_names_the_one_it_cannot_read(
     recorded: tuple[Site, Page, Run], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = recorded[0]
@@ -263,8 +263,8 @@ def test_everything_that_reads_records_says_which_one_it_cannot_read(
     (failure,) = build.failures
     assert str(failure).startswith("records/cpu/page.yml:1: ")
     for arguments in (["check"], ["compare", "cpu", "cpu"], ["run"]):
-        status_, said = command(capsys, *arguments)
-        assert status_ == 1 and said.count("records/cpu/page.yml:1: the record cannot be read") == 1
+        status_, output = command(capsys, *arguments)
+        assert status_ == 1 and output.count("records/cpu/page.yml:1: the record cannot be read") == 1
     site.write("records/cpu.yml", CONFLICT)
     with pytest.raises(SystemExit) as ended:
         main(["compare", "cpu", "cpu"])
@@ -297,17 +297,17 @@ def test_a_record_is_deleted_with_its_page_and_not_before(
     site.write("elsewhere/page.md", "```python oops\n```\n")
     (site.root / "docs/linked").symlink_to("../elsewhere")
     site.write("mkdocs.yml", "exclude_docs: left-out.md\n")
-    status_, said = command(capsys, "check")
+    status_, output = command(capsys, "check")
     for name in ("gone", "emptied"):
-        assert f"records/cpu/{name}.yml:1: is the record of no page" in said
-    assert said.count("is the record of no page") == 2
-    status_, said = command(capsys, "record", "--host", "cpu")
-    assert status_ == 1 and "docs/typo.md:3: unknown option 'colour'" in said
+        assert f"records/cpu/{name}.yml:1: is the record of no page" in output
+    assert output.count("is the record of no page") == 2
+    status_, output = command(capsys, "record", "--host", "cpu")
+    assert status_ == 1 and "docs/typo.md:3: unknown option 'colour'" in output
     kept = {file.relative_to(folder).as_posix() for file in folder.rglob("*.yml")}
     assert kept == {f"{name}.yml" for name in ("page", "typo", "left-out", "bytes", "v0.4", "linked/page")}
 
 
-def test_a_record_that_cannot_be_written_is_said_so_and_stays_as_it_was(
+def test_a_record_that_cannot_be_written_is_reported_and_stays_as_it_was(
     recorded: tuple[Site, Page, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, page, run = recorded
@@ -325,9 +325,9 @@ def test_what_needs_a_device_that_no_host_has_shown_is_listed(
 ) -> None:
     monkeypatch.chdir(site.root)
     page, run = site.run("print(1)", MANY)
-    status_, said = command(capsys, "check")
+    status_, output = command(capsys, "check")
     line = "docs/page.md:7: runs only on some hosts, and none of them has recorded it\n"
-    assert status_ == 0 and line in said
+    assert status_ == 0 and line in output
     record(site.project, "cpu", [(page, run)])
     assert line in command(capsys, "check")[1]
     file = site.root / "records/cpu/page.yml"
@@ -478,25 +478,25 @@ def test_the_command_line_records_checks_and_compares(
     )
     assert command(capsys, "record", "--host", "cpu")[1].endswith("1 page: 0 files of records changed\n")
     assert command(capsys, "record", "--host", "new", "--into", "elsewhere")[0] == 0
-    told = site.root / "elsewhere/new/page.yml"
-    told.write_text(told.read_text().replace("1.5", "1.25").replace("stdout: a", "stdout: b"))
-    status_, said = command(capsys, "compare", "cpu", "elsewhere/new")
-    assert status_ == 0 and said.splitlines()[0].endswith("2 blocks ran on both, 2 differ, 0 ran on one alone")
-    assert "numbers: 1 block\n  docs/page.md:3, by 0.25 at most, relative 0.17\n    -1.5\n    +1.25\n" in said
-    assert "“a” → “b”: 1 block\n  docs/page.md:9\n    -a\n    +b\n" in said
+    reported = site.root / "elsewhere/new/page.yml"
+    reported.write_text(reported.read_text().replace("1.5", "1.25").replace("stdout: a", "stdout: b"))
+    status_, output = command(capsys, "compare", "cpu", "elsewhere/new")
+    assert status_ == 0 and output.splitlines()[0].endswith("2 blocks ran on both, 2 differ, 0 ran on one alone")
+    assert "numbers: 1 block\n  docs/page.md:3, by 0.25 at most, relative 0.17\n    -1.5\n    +1.25\n" in output
+    assert "“a” → “b”: 1 block\n  docs/page.md:9\n    -a\n    +b\n" in output
     assert command(capsys, "compare", "cpu", "elsewhere/new", "--markdown")[1] == (
-        said.partition("\n")[0] + "\n\n<details><summary><code>docs/page.md</code>: 2 blocks</summary>\n\n```diff\n"
+        output.partition("\n")[0] + "\n\n<details><summary><code>docs/page.md</code>: 2 blocks</summary>\n\n```diff\n"
         "@@ docs/page.md:3: numbers, by 0.25 at most, relative 0.17 @@\n-1.5\n+1.25\n"
         "@@ docs/page.md:9: “a” → “b” @@\n-a\n+b\n```\n\n</details>\n"
     )
 
     path.write_text(path.read_text().replace("'a'", "'b'"))
     site.write("docs/gone.md", "# G\n\n```python\n```\n").unlink()
-    site.write("records/cpu/gone.yml", told.read_text())
-    status_, said = command(capsys, "check")
+    site.write("records/cpu/gone.yml", reported.read_text())
+    status_, output = command(capsys, "check")
     assert status_ == 1
-    assert "docs/page.md:9: block of line 9: has no up-to-date record on cpu" in said
-    assert "records/cpu/gone.yml:1: is the record of no page" in said
+    assert "docs/page.md:9: block of line 9: has no up-to-date record on cpu" in output
+    assert "records/cpu/gone.yml:1: is the record of no page" in output
     with pytest.raises(SystemExit) as ended:
         main(["compare", "cpu", "nowhere"])
     assert ended.value.code == 2 and "holds no record of 'nowhere', but cpu" in capsys.readouterr().err
@@ -512,16 +512,16 @@ def test_a_report_in_markdown_is_short_and_holds_whatever_was_printed(recorded: 
     assert report[6:8] == ["-````", "+0"] and report[-5:-3] == ["+18", " and 80 more lines"]
 
 
-def test_a_failing_page_is_recorded_and_told_and_the_others_too(
+def test_a_failing_page_is_recorded_and_reported_and_the_others_too(
     capsys: pytest.CaptureFixture[str], site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(site.root)
     site.write("docs/bad.md", "# T\n\n```python\nimport os\nos._exit(3)\n```\n")
     site.write("docs/good.md", "# T\n\n```python\nprint(1)\n```\n")
-    code, said = command(capsys, "record", "--host", "cpu")
-    assert code == 1 and "docs/bad.md:3" in said
-    told = files(site)
-    assert "outcome: failed" in told["bad.yml"] and "outcome: ran" in told["good.yml"]
+    code, output = command(capsys, "record", "--host", "cpu")
+    assert code == 1 and "docs/bad.md:3" in output
+    reported = files(site)
+    assert "outcome: failed" in reported["bad.yml"] and "outcome: ran" in reported["good.yml"]
 
 
 def test_one_page_is_recorded_without_a_change_of_others(
@@ -565,12 +565,14 @@ def test_the_build_and_the_command_line_fail_as_the_tests_do_where_an_output_dif
     monkeypatch.chdir(site.root)
     assert command(capsys, "run", str(page.path))[0] == 0
     edit(site, "x is 2.0", "x is 3.0")
-    told = f"{page.name}:{page.blocks[0].line}: block of line {page.blocks[0].line}: the output differs from the record"
-    status_, said = command(capsys, "run")
-    assert status_ == 1 and told in said and "-x is 3.0" in said
+    reported = (
+        f"{page.name}:{page.blocks[0].line}: block of line {page.blocks[0].line}: the output differs from the record"
+    )
+    status_, output = command(capsys, "run")
+    assert status_ == 1 and reported in output and "-x is 3.0" in output
     build = Build(site.engine)
     build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
-    assert [str(failure).partition(";")[0] for failure in build.failures] == [told]
+    assert [str(failure).partition(";")[0] for failure in build.failures] == [reported]
 
 
 def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: pytest.Pytester) -> None:
@@ -580,8 +582,8 @@ def test_pytest_shows_what_differs_from_the_record_at_page_and_line(pytester: py
     command = [sys.executable, "-m", "livepages", "record", "--host", "cpu"]
     subprocess.run(command, cwd=pytester.path, check=True, capture_output=True)
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "docs").assert_outcomes(passed=2)
-    told = pytester.path / "records/cpu/page.yml"
-    told.write_text(told.read_text().replace("said", "sung"))
+    reported = pytester.path / "records/cpu/page.yml"
+    reported.write_text(reported.read_text().replace("said", "sung"))
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider", "docs")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
@@ -605,7 +607,7 @@ def test_a_block_names_the_hosts_that_have_run_it_and_after_an_edit_none(recorde
     assert shown(site, edited, again).count("<summary>details</summary>") == 3
 
 
-def test_what_other_hosts_gave_is_shown_where_it_differs(recorded: tuple[Site, Page, Run]) -> None:
+def test_outputs_of_other_hosts_are_shown_where_they_differ(recorded: tuple[Site, Page, Run]) -> None:
     site, page, run = recorded
     assert "live-elsewhere" not in shown(site, page, run)
     rename(site, "old", jax="0.4.1")
@@ -624,14 +626,14 @@ def test_where_time_is_the_point_other_hosts_are_always_shown(site: Site) -> Non
     assert "<summary>jax 0.4.1 (cpu)</summary><pre><code>1 s</code>" in shown(site, page, run)
 
 
-def test_what_cannot_run_here_is_shown_from_the_newest_record_and_said_so(site: Site) -> None:
+def test_what_cannot_run_here_is_shown_from_the_newest_record_with_a_note(site: Site) -> None:
     page, run = site.run("print(1)", MANY)
     assert "Not run here: needs gpus&gt;=64" in shown(site, page, run)
     record(site.project, "cpu", [(page, run)])
     file = site.root / "records/cpu/page.yml"
-    told = yaml.safe_load(file.read_text())
-    told["blocks"][1] |= {"outcome": "ran", "stdout": "many\nmore"}
-    file.write_text(yaml.safe_dump({**told, "device": "NVIDIA H200"}))
+    reported = yaml.safe_load(file.read_text())
+    reported["blocks"][1] |= {"outcome": "ran", "stdout": "many\nmore"}
+    file.write_text(yaml.safe_dump({**reported, "device": "NVIDIA H200"}))
     rename(site, "gpus", device="NVIDIA H200", jax="0.11.2", day="2026-11-20")
     text = shown(site, page, run)
     assert "This output was recorded on NVIDIA H200, jax 0.11.2, on 2026-11-20:" in text and "many\nmore" in text
@@ -645,7 +647,7 @@ def results(site: Site, page: Page, run: Run) -> list[str]:
     ]
 
 
-def test_until_a_block_has_run_its_record_is_shown_and_said_to_be_one(site: Site) -> None:
+def test_until_a_block_has_run_its_record_is_shown_with_a_note(site: Site) -> None:
     blocks = (
         "print('a <' + 'b')\nimport sys\nprint('hint', file=sys.stderr)",
         'raises="KeyError"\n{}["k"]',
@@ -659,11 +661,11 @@ def test_until_a_block_has_run_its_record_is_shown_and_said_to_be_one(site: Site
     record(site.project, "cpu", [(page, run)])
     waits = Run(pair_results(page))
     text, error, volatile, markup, figure, quiet = results(site, page, waits)
-    said = f"Running … This output was recorded on {recorded_label(site)}:</p>"
-    assert text.startswith(" live-recorded") and said in text and 'data-live-pending="docs/page.md:3"' in text
+    output = f"Running … This output was recorded on {recorded_label(site)}:</p>"
+    assert text.startswith(" live-recorded") and output in text and 'data-live-pending="docs/page.md:3"' in text
     assert re.findall(r"live-(std\w+).*?<code>([^<]*)", text) == [("stdout", "a &lt;b"), ("stderr", "hint")]
-    assert said in error and "<strong>KeyError</strong>: &#x27;k&#x27;" in error
-    assert said in volatile and "<code>1 s</code>" in volatile
+    assert output in error and "<strong>KeyError</strong>: &#x27;k&#x27;" in error
+    assert output in volatile and "<code>1 s</code>" in volatile
     assert ">Running …</p></div>" in markup and "bold" not in markup
     assert ">Running … The figure appears when the page has run.</p></div>" in figure
     assert quiet.startswith(" live-silent") and ">Running …</p></div>" in quiet
@@ -692,10 +694,12 @@ def recorded_label(site: Site) -> str:
     return f"{host.device}, {host.release}, on {host.day}"
 
 
-def test_a_page_that_is_running_does_not_say_that_all_its_outputs_are_its_own(recorded: tuple[Site, Page, Run]) -> None:
+def test_a_page_that_is_running_does_not_claim_that_all_its_outputs_are_its_own(
+    recorded: tuple[Site, Page, Run],
+) -> None:
     _, page, run = recorded
-    said = "Every output on this page was produced by the code above it, with jax 1 on cpu."
-    assert said in rendering.stamp(run, "jax 1", "live-page.ipynb")
+    output = "Every output on this page was produced by the code above it, with jax 1 on cpu."
+    assert output in rendering.stamp(run, "jax 1", "live-page.ipynb")
     waits = rendering.stamp(replace(run, results=pair_results(page, run.outcomes[:2])), "jax 1", "live-page.ipynb")
     assert "Every output" not in waits and "its recorded output is shown" in waits
 
@@ -717,11 +721,11 @@ def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run
     file.write_text(file.read_text().replace("x is 2.0", "x is 3.0"))
     record(site.project, "cpu", [(page, run)])
 
-    def told(*pages: Page) -> str:
+    def reported(*pages: Page) -> str:
         records = Records(site.project)
         return "\n".join(status.lines(page, ["# S", status.STATUS], pages, records, "Built.", lambda page, block: "a"))
 
-    text = told(page)
+    text = reported(page)
     assert "Built." in text and "| host | cpu | old |" in text
     assert "| blocks with an up-to-date record | 3 of 3 | 3 of 3 |" in text
     assert (
@@ -730,4 +734,4 @@ def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run
     )
     assert "- numbers: [page:3](page.md#a)" in text
     edited = site.page(BLOCKS[0], BLOCKS[1] + " ", BLOCKS[2])
-    assert '<span class="live-stale">1 of 3</span>' in told(edited)
+    assert '<span class="live-stale">1 of 3</span>' in reported(edited)

@@ -138,8 +138,8 @@ def test_snippets_can_be_imported_and_are_remembered(site: Site) -> None:
 
 def test_a_fresh_process_is_forked_from_one_that_has_imported_jax_once(site: Site, runner: Runner) -> None:
     page = site.page("import os, sys\nprint('jax' in sys.modules, os.getppid(), os.getpid())")
-    said = [runner.run(site.project, [Task(page)])[page.path].outcomes[0].stdout.split() for _ in range(3)]
-    ready, parents, own = zip(*said, strict=True)
+    printed = [runner.run(site.project, [Task(page)])[page.path].outcomes[0].stdout.split() for _ in range(3)]
+    ready, parents, own = zip(*printed, strict=True)
     assert set(ready) == {"True"} and len(set(parents)) == 1 and len(set(own)) == 3
 
 
@@ -298,8 +298,8 @@ def noted(site: Site) -> Callable[..., Page]:
     log = str(site.root / "log")
 
     def make(name: str, *code: str, head: str = "") -> Page:
-        said = f"open({log!r}, 'a').write('{{}} {name}\\n')"
-        return site.page(said.format("begin"), *code, said.format("end"), name=name, head=head)
+        printed = f"open({log!r}, 'a').write('{{}} {name}\\n')"
+        return site.page(printed.format("begin"), *code, printed.format("end"), name=name, head=head)
 
     return make
 
@@ -463,7 +463,7 @@ def first_output(running: Running) -> str:
     return running.so_far().outcomes[0].stdout
 
 
-def test_a_page_under_way_gives_what_it_has(site: Site, runner: Runner) -> None:
+def test_a_page_under_way_has_the_outcomes_so_far(site: Site, runner: Runner) -> None:
     event = Event(site)
     page = site.page("isolated='on'\nprint('first')\nundefined", event.wait, "print('last')")
     (running,) = runner.start(site.project, [Task(page)])
@@ -584,7 +584,7 @@ warnings.warn_explicit("of a package", UserWarning, numpy.__file__, 4)
 print(open("own", "w").name, __import__("os").path.abspath("own"), __file__, file=sys.stderr)
 print("https://docs.jax.dev/en/latest/x.html /usr/lib/libx.so /dev/null and/or/not 1/2/3", file=sys.stderr)"""
     (outcome,) = site.outcomes(code)
-    said = "".join(text for stream, text in outcome.output if stream == ERR)
+    printed = "".join(text for stream, text in outcome.output if stream == ERR)
     assert outcome.raised is None
     for line in (
         "snippets/helper.py:3: UserWarning: of the project",
@@ -593,7 +593,7 @@ print("https://docs.jax.dev/en/latest/x.html /usr/lib/libx.so /dev/null and/or/n
         "own own page.py",
         "https://docs.jax.dev/en/latest/x.html /…/libx.so /dev/null and/or/not 1/2/3",
     ):
-        assert line in said.splitlines()
+        assert line in printed.splitlines()
 
 
 def test_messages_do_not_say_where_the_page_runs_and_packages_lie(site: Site) -> None:
@@ -631,7 +631,7 @@ def test_control_characters_are_shown_escaped(site: Site) -> None:
     assert run.outcomes[1].raised and run.outcomes[1].raised.message == "\\x1b[31mred"
 
 
-def test_what_a_thread_says_after_the_last_block_belongs_to_it(site: Site) -> None:
+def test_the_output_of_a_thread_after_the_last_block_belongs_to_it(site: Site) -> None:
     code = "import threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), print('late'))).start()"
     page, run = site.run(code, "print('last')")
     assert not run.failures
@@ -744,7 +744,7 @@ def test_a_subclass_is_an_expected_error_too(site: Site, name: str) -> None:
     assert site.failures(f'raises="{name}"\n{{}}["k"]') == []
 
 
-def test_the_members_of_a_group_of_errors_are_told(site: Site) -> None:
+def test_the_members_of_a_group_of_errors_are_shown(site: Site) -> None:
     (failure,) = site.failures("raise ExceptionGroup('several', [ValueError('one'), KeyError('two')])")
     assert "  | ValueError: one" in failure.detail and "  | KeyError: 'two'" in failure.detail
 
@@ -864,7 +864,7 @@ def test_a_missing_name_that_only_a_function_of_a_skipped_block_binds_is_a_failu
 # --- processes that a block starts -------------------------------------------------------------------------------
 
 
-def test_what_a_process_says_belongs_to_the_block_that_started_it(site: Site) -> None:
+def test_the_output_of_a_process_belongs_to_the_block_that_started_it(site: Site) -> None:
     """However late: the next block, which the process waits for, has begun and written by then."""
     late = "import os, time\nif not os.fork():\n    while not os.path.exists('go'):\n        time.sleep(0.01)\n"
     late += "    print('late')\n    os._exit(0)\nprint('first')"
@@ -961,7 +961,7 @@ def test_what_a_block_does_to_its_process_is_its_failure_and_no_one_elses(site: 
     assert stopped != (after.stdout == "after\n") == (kind in FOUND_OUT_LATER)
 
 
-def test_what_a_block_gave_is_known_whatever_it_writes_among_the_messages(site: Site) -> None:
+def test_the_outcome_of_a_block_is_kept_whatever_it_writes_among_the_messages(site: Site) -> None:
     first, second = site.outcomes("print('kept')\nopen('../messages', 'a').write('no end');", "print('next')")
     assert (first.stdout, second.stdout) == ("kept\n", "next\n") and first.process_error
 

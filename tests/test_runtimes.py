@@ -53,8 +53,8 @@ def test_front_matter_that_the_runtime_would_ignore_is_refused(site: Site, setti
     page = site.write("docs/page.md", f"---\ntitle: T\n{setting}\n---\n\n# T\n\n```python\n1\n```\n")
     with pytest.raises(PageError) as error:
         read_page(page, site.project)
-    told = f'{setting.partition(":")[0]}: is read where runtime = "jax" in [tool.livepages]; here it is "python"'
-    assert (error.value.line, error.value.message) == (3, told)
+    reported = f'{setting.partition(":")[0]}: is read where runtime = "jax" in [tool.livepages]; here it is "python"'
+    assert (error.value.line, error.value.message) == (3, reported)
 
 
 RUNTIME = """

@@ -91,9 +91,9 @@ def test_a_module_whose_import_leaves_something_is_imported_by_each_page(
 ) -> None:
     name = "leaves_" + what.replace(" ", "_")
     library(libraries, name, UNSAFE[what])
-    told = "hello True" if what == "output" else "True"
+    expected = "hello True" if what == "output" else "True"
     code = f"import os, {name}\nprint({name}.process == os.getpid())"
-    assert printed(plain, code, code) == [told, told]
+    assert printed(plain, code, code) == [expected, expected]
 
 
 def test_a_module_that_cannot_be_imported_fails_in_the_page(plain: Site) -> None:

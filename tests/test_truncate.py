@@ -63,7 +63,7 @@ def test_the_notes_count_what_is_left_out() -> None:
     assert cut.output[1][1].endswith(f"\n[… {left:,} more characters are left out]")
 
 
-def test_a_failure_is_told_at_a_size_that_can_be_read(site: Site) -> None:
+def test_a_long_failure_is_cut_to_a_size_that_can_be_read(site: Site) -> None:
     page = site.page("print()")
     raised = Raised("E", ("E",), "m" * 3_000_000, f"{FRAMES}\nE: the end", 1)
     (failure,) = Run(pair_results(page, [Outcome(raised=raised)])).failures

@@ -65,7 +65,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, course: Course) -> Built:
             failing = course.failing()
             problem = "" if failing else reader.build(site)
             if failing or problem:
-                assert not (said := reader.build(site, strictly=False)), said
+                assert not (output := reader.build(site, strictly=False)), output
             notes.write_text(json.dumps([failing, problem]))
     return Built(site, *json.loads(notes.read_text()))
 

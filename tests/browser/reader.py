@@ -93,8 +93,8 @@ def build(folder: Path, strictly: bool = True) -> str:
         text=True,
         check=False,
     )
-    said = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
-    return "\n".join(said) if done.returncode else ""  # with --quiet MkDocs would not count warnings
+    output = [line for line in done.stderr.splitlines() if not line.startswith("INFO")]
+    return "\n".join(output) if done.returncode else ""  # with --quiet MkDocs would not count warnings
 
 
 def urls(folder: Path) -> list[str]:
@@ -194,7 +194,8 @@ class Visit:
         self.page.on("request", self._asked)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on(
-            "console", lambda said: self.complaints.append(f"console: {said.text}") if said.type == "error" else None
+            "console",
+            lambda message: self.complaints.append(f"console: {message.text}") if message.type == "error" else None,
         )
 
     def _asked(self, request: Request) -> None:

@@ -99,12 +99,12 @@ def test_a_slider_begins_at_the_page_s_value_and_moves_by_keyboard(visit: Visit)
     page = visit.page
     before = len(visit.requests)
     slider = page.get_by_role("slider", name="degrees")
-    said = []
+    output = []
     for key in ("", "ArrowRight", "Home", "ArrowUp", "End"):
         if key:
             slider.press(key)
-        said.append((slider.get_attribute("aria-valuetext"), shown(page, 0)))
-    assert said == [(value, f"{value} degrees") for value in ("90", "100", "70", "80", "100")]
+        output.append((slider.get_attribute("aria-valuetext"), shown(page, 0)))
+    assert output == [(value, f"{value} degrees") for value in ("90", "100", "70", "80", "100")]
     expect(page.locator(".live-controls output").first).to_have_text("100")
     assert len(visit.requests) == before
 
@@ -130,7 +130,7 @@ def test_what_follows_stays_where_it_is(visit: Visit) -> None:
     assert below.bounding_box() == before
 
 
-def test_a_screen_reader_hears_what_changes(visit: Visit) -> None:
+def test_a_change_is_announced_to_screen_readers(visit: Visit) -> None:
     expect(visit.page.locator(".live-values").first).to_have_attribute("aria-live", "polite")
     hidden = visit.page.locator(".live-values").first.aria_snapshot()
     assert hidden.count("degrees") == 1

@@ -137,8 +137,8 @@ def test_the_font_of_formulas_has_their_characters(folder: Path) -> None:
 def drawn(kind: str, text: str) -> str:
     """Return the characters that browsers draw for a token of a formula: a letter alone is in italics."""
     codes = (*range(0x1D434, 0x1D468), *range(0x1D6E2, 0x1D71C))
-    said = {code: unicodedata.decomposition(chr(code)).split() for code in codes}  # "<font>" and the plain letter
-    italics = {chr(int(parts[1], 16)): chr(code) for code, parts in said.items() if parts} | {"h": "\u210e"}
+    output = {code: unicodedata.decomposition(chr(code)).split() for code in codes}  # "<font>" and the plain letter
+    italics = {chr(int(parts[1], 16)): chr(code) for code, parts in output.items() if parts} | {"h": "\u210e"}
     return italics.get(text, text) if kind == "mi" else text
 
 

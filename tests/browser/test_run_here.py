@@ -355,7 +355,7 @@ def open_(browser: Browser, served: Served) -> Iterator[Callable[..., Visit]]:
     for visit in visits:
         visit.page.context.close()
     assert not [url for visit in visits for url in visit.foreign if not re.match(r"(http|ws)://127\.0\.0\.1:", url)]
-    assert not [said for visit in visits for said in visit.complaints if "ERR_CONNECTION_REFUSED" not in said]
+    assert not [output for visit in visits for output in visit.complaints if "ERR_CONNECTION_REFUSED" not in output]
 
 
 def run(page: Page, number: int) -> None:
@@ -963,8 +963,8 @@ def test_exercises_are_solved_in_the_page(open_: Callable[..., Visit]) -> None:
     expect(verdict.get_by_role("link", name="Next: gcd")).to_be_visible()
     heading = page.get_by_role("heading", name="Tax")
     expect(heading).to_have_class("live-solved")
-    said = heading.evaluate("heading => getComputedStyle(heading, '::after').content")
-    assert said == '" \N{CHECK MARK}\N{NO-BREAK SPACE}solved"'
+    output = heading.evaluate("heading => getComputedStyle(heading, '::after').content")
+    assert output == '" \N{CHECK MARK}\N{NO-BREAK SPACE}solved"'
     code(page, 2).fill("def tax(income):\n    return 0.0\n")
     expect(heading).not_to_have_class("live-solved")
     code(page, 2).fill(TAX)
@@ -1003,7 +1003,7 @@ def test_a_verdict_is_on_the_code_that_is_seen(open_: Callable[..., Visit]) -> N
     expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
 
 
-def test_what_is_solved_is_said_at_the_top_and_in_the_contents(open_: Callable[..., Visit]) -> None:
+def test_what_is_solved_is_shown_at_the_top_and_in_the_contents(open_: Callable[..., Visit]) -> None:
     page = open_("practice/speed/").page
     progress, contents = page.locator(".live-progress"), page.locator(".md-nav--secondary .live-solved:visible")
 
@@ -1077,8 +1077,10 @@ def test_one_check_at_a_time_says_what_it_does_until_its_verdict(open_: Callable
     expect(verdict).to_have_text("Stopped. This is on what stood here when you pressed Check.")
     expect(status).to_contain_text("Yours: ")
     expect(check).to_be_enabled()
-    said = page.evaluate("said")
-    assert [words for words in said if "Yours: " in words] == said[-1:] and said.count("Checking …") == len(said) - 2
+    output = page.evaluate("said")
+    assert [words for words in output if "Yours: " in words] == output[-1:] and output.count("Checking …") == len(
+        output
+    ) - 2
     expect(page.get_by_role("heading", name="Largest")).not_to_have_class("live-solved")
     check.click()
     expect(verdict).to_contain_text("gcd: right")
@@ -1157,7 +1159,7 @@ def solve(page: Page, number: int, name: str, answer: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
+def test_a_server_that_is_gone_is_reported_and_the_next_run_starts_another(
     open_: Callable[..., Visit], served: Served
 ) -> None:
     page = open_("").page
@@ -1180,7 +1182,7 @@ def test_a_server_that_is_gone_is_said_and_the_next_run_starts_another(
 
 
 @pytest.mark.slow
-def test_a_server_that_does_not_answer_is_said(open_: Callable[..., Visit], served: Served) -> None:
+def test_a_server_that_does_not_answer_is_reported(open_: Callable[..., Visit], served: Served) -> None:
     page = open_("").page
     bar = page.get_by_role("region", name="Run it here")
     run(page, 1)

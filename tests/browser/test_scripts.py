@@ -265,7 +265,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text>é</te
         ([("error", {"ename": "E", "evalue": "why", "traceback": ["at\x1b[0m"]})], "E: whyTracebackat"),
     ],
 )
-def test_what_a_kernel_says_is_shown_as_text(page: Page, said: list[tuple[str, object]], shown: str) -> None:
+def test_the_output_of_a_kernel_is_shown_as_text(page: Page, output: list[tuple[str, object]], shown: str) -> None:
     text, pictures, elements = page.evaluate(
         """async (said) => {
           const { Output } = await import("./run/output.js");
@@ -276,7 +276,7 @@ def test_what_a_kernel_says_is_shown_as_text(page: Page, said: list[tuple[str, o
           await Promise.all(pictures.map((picture) => picture.decode()));
           return [place.textContent, pictures.map(({ alt, naturalWidth }) => [alt, naturalWidth]), place.querySelectorAll("script, b").length];
         }""",
-        said,
+        output,
     )
     assert text == shown and not elements
-    assert pictures == ([["a figure", 9]] if "display_data" in dict(said) else [])
+    assert pictures == ([["a figure", 9]] if "display_data" in dict(output) else [])

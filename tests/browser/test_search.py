@@ -167,7 +167,7 @@ def test_a_misspelled_word_is_taken_for_the_one_that_was_meant(typed: str, meant
         ("psycopg2.OperationalError: could not connect to server: Connection refused", "no entry"),
     ],
 )
-def test_what_has_no_entry_is_said_to_have_none(typed: str, words: str, ask: Ask) -> None:
+def test_a_message_without_an_entry_gets_a_note(typed: str, words: str, ask: Ask) -> None:
     assert words in ask([typed])[typed].note
 
 
@@ -223,14 +223,14 @@ def test_while_it_is_loading_it_says_so_and_then_answers_the_newest_query(visit:
     page.context.route("**/titles.json", lambda route: held.append(route))  # noqa: PLW0108 - it marks a function
     with page.expect_request("**/titles.json"):  # before anything is typed
         page.keyboard.press("/")
-    field, said = page.locator(".md-search__input"), page.locator(".md-search-result__meta")
+    field, output = page.locator(".md-search__input"), page.locator(".md-search-result__meta")
     expect(field).to_be_focused()
     for words in ["gradient of a sum", "", "how do I stop a loop early"]:
         field.fill(words)
-        expect(said).to_have_text("Loading the search …" if words else "Type to start searching")
+        expect(output).to_have_text("Loading the search …" if words else "Type to start searching")
     page.context.unroute("**/titles.json")  # which lets go of them: the page and its worker ask
     expect(sections(page).first).to_have_attribute("href", re.compile("#early-exit"))
-    expect(said).to_contain_text("matching documents")
+    expect(output).to_contain_text("matching documents")
 
 
 def test_on_a_slow_line_titles_and_questions_answer_until_the_texts_are_here(visit: Open) -> None:
@@ -247,7 +247,7 @@ def test_on_a_slow_line_titles_and_questions_answer_until_the_texts_are_here(vis
     expect(first.locator("mark")).not_to_have_count(0)
 
 
-def test_until_the_texts_are_here_nothing_is_said_to_be_found_that_is_not(visit: Open) -> None:
+def test_until_the_texts_are_here_no_note_claims_that_something_is_missing(visit: Open) -> None:
     page = visit("basics/vmap/").page
     hold(page, "**/texts.json")
     page.keyboard.press("/")
@@ -318,14 +318,14 @@ def test_back_from_an_answer_the_search_still_has_the_question(view: View, visit
 
 def test_workers_of_others_are_as_they_were(visit: Open) -> None:
     page = visit("basics/vmap/").page
-    said = page.evaluate(
+    output = page.evaluate(
         """() => new Promise((done) => {
           const worker = new Worker(new URL("../../javascripts/find.js", location.href), { type: "module" });
           worker.onmessage = ({ data }) => done([worker instanceof Worker, data.items.length > 0]);
           worker.postMessage("vmap");
         })"""
     )
-    assert said == [True, True]
+    assert output == [True, True]
 
 
 def test_messages_of_materialx_are_answered_with_their_ids(visit: Open) -> None:
@@ -445,6 +445,6 @@ def test_programs_get_what_readers_get(ask: Ask, folder: Path) -> None:
     """The script of the site ranks for both: in Chromium, and in the process of `course.answers`."""
     queries = [*(record["query"] for record in ASKED), *(pasted.pasted for pasted in all_pasted())]
     site = Site(folder)
-    shown, told = ask(queries), {query: site.find(query) for query in queries}
-    found = {query: Found([hit.location for hit in told[query].hits], told[query].note) for query in queries}
+    shown, reported = ask(queries), {query: site.find(query) for query in queries}
+    found = {query: Found([hit.location for hit in reported[query].hits], reported[query].note) for query in queries}
     assert {query: found[query] for query in queries if found[query] != shown[query]} == {}

@@ -150,9 +150,9 @@ def test_each_release_lacks_what_the_record_says(visit: Callable[..., Visit]) ->
     found = seen.page.evaluate(LACKS, seen.base)
     record = public_names.Record()
     wrong = []
-    for name, said in found["said"].items():
+    for name, output in found["said"].items():
         changes, state = dict(record.histories[name].changes), public_names.ABSENT
-        for release, has in zip(record.releases, said, strict=True):
+        for release, has in zip(record.releases, output, strict=True):
             state = changes.get(release, state)
             if (has == "1") != (state.state in ("there", "deprecated")):
                 wrong.append((name, release))

@@ -81,9 +81,9 @@ def _of(page: str, paragraph: list[tuple[int, str]]) -> Iterator[Statement]:
 def days(path: Path) -> dict[int, date]:
     """For each line of a file, the day on which it was last changed; what is not committed is of today."""
     command = ["git", "blame", "--line-porcelain", "-w", "-M", "--", path.name]
-    told = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout
+    history = subprocess.run(command, cwd=path.parent, capture_output=True, text=True, check=True).stdout
     found: dict[int, date] = {}
-    for line in told.splitlines():
+    for line in history.splitlines():
         if header := re.fullmatch(r"[0-9a-f]{40} \d+ (\d+)(?: \d+)?", line):
             number = int(header[1])
         elif line.startswith("author-time "):

@@ -74,13 +74,13 @@ def test_every_line_of_code_runs(text: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_what_changed_is_what_the_installed_release_gives(text: str) -> None:
+def test_changed_results_are_those_of_the_installed_release(text: str) -> None:
     column = Record().columns[max(Record().columns, key=number)]
     changed = [line for line in text.splitlines() if " is now `" in line]
     assert len(changed) >= 4
     for line in changed:
-        name, _, said = line.removeprefix("- `").partition("` is now `")
-        assert said.partition("`")[0] == column.behaviors[name].text
+        name, _, output = line.removeprefix("- `").partition("` is now `")
+        assert output.partition("`")[0] == column.behaviors[name].text
         code = next(behavior.code for behavior in behaviors() if behavior.name == name)
         if jax.__version__ == max(Record().columns, key=number):
             given = eval(code, {"jax": jax, "jnp": jax.numpy})
@@ -137,7 +137,7 @@ def test_programs_for_today_are_right_and_old_ones_are_refused() -> None:
         assert re.search(FAILS[task.name], one.text), (task.name, one.text)
 
 
-def test_every_task_says_what_to_write_and_has_a_program() -> None:
+def test_every_task_states_what_to_write_and_has_a_program() -> None:
     own = list(agents.own())
     assert {answer.task for answer in own if answer.label == "today"} == TASKS.keys()
     assert {answer.task for answer in own if answer.label == "old"} == FAILS.keys()
@@ -168,16 +168,16 @@ def test_a_model_is_asked_twice_once_and_its_answers_can_be_judged_again(
     ]
 
 
-def test_what_cannot_be_asked_or_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_asked_or_read_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record, file = tmp_path / "answers.jsonl", tmp_path / "now.md"
     file.write_text("Write jax.tree.map.")
     record.write_text('{"task": "halve"}\n')
     assert agents.main([str(record)]) == 1
     assert f"{record}:1: this line is no recorded answer" in capsys.readouterr().err
     record.unlink()
-    for command, told in (("no-such-model", "no-such-model"), (f"{sys.executable} -c 1/0", "status 1")):
+    for command, reported in (("no-such-model", "no-such-model"), (f"{sys.executable} -c 1/0", "status 1")):
         assert agents.main([str(record), "--tasks", "halve", "--command", command, "--file", str(file)]) == 1
-        assert told in capsys.readouterr().err and not record.exists()
+        assert reported in capsys.readouterr().err and not record.exists()
 
 
 @pytest.mark.parametrize(

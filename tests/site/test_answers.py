@@ -63,10 +63,10 @@ def alone(page: Page, block: Block) -> Page:
     lines = [""] * len(page.text)
     lines[block.fence.start : block.fence.end] = page.text[block.fence.start : block.fence.end]
     # The cache that a page turns off is the site's own, which a reader does not have.
-    said = {name: page.meta[name] for name in ("devices", "jax") if name in page.meta}
-    assert said.get("jax", {}) in ({}, {"jax_enable_compilation_cache": False})
-    if said:
-        lines[:3] = ["---", json.dumps(said), "---"]
+    settings = {name: page.meta[name] for name in ("devices", "jax") if name in page.meta}
+    assert settings.get("jax", {}) in ({}, {"jax_enable_compilation_cache": False})
+    if settings:
+        lines[:3] = ["---", json.dumps(settings), "---"]
     return parse("\n".join(lines), page.path.with_name(f"{page.path.stem}-{block.index}.md"), PROJECT)
 
 
@@ -80,7 +80,7 @@ def may_change_others(path: Path) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [*filter(may_change_others, PAGES)], ids=names)
-def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Runner, path: Path) -> None:
+def test_its_program_has_the_output_of_the_page_when_it_runs_alone(course: Course, runner: Runner, path: Path) -> None:
     page, run = course.ran(path)
     pages = [(alone(page, block), block) for block in page.program if block.options.source != "none"]
     engine = Engine(replace(PROJECT, options={}), runner)
@@ -88,17 +88,17 @@ def test_its_program_gives_alone_what_the_page_shows(course: Course, runner: Run
     kept = engine.kept(singles)
     runs = kept | engine.run([single for single in singles if single.path not in kept])
     wrong = {
-        f"{page.name}:{case.where}": (told(outcome), told(run.results[case.index].outcome))
+        f"{page.name}:{case.where}": (text_of(outcome), text_of(run.results[case.index].outcome))
         for single, block in pages
         for case, outcome in zip((block, *block.variants), runs[single.path].outcomes, strict=True)
         if runs[single.path].failures
         or not block.options.volatile
-        and told(outcome) != told(run.results[case.index].outcome)
+        and text_of(outcome) != text_of(run.results[case.index].outcome)
     }
     assert not wrong
 
 
-def told(outcome: Outcome) -> tuple[str, str]:
+def text_of(outcome: Outcome) -> tuple[str, str]:
     """Return what a block printed, without what differs from run to run, and what it raised."""
     text = outcome.stdout
     for pattern, meaning in PROJECT.runtime.noise_patterns:

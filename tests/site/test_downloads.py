@@ -99,7 +99,7 @@ NAME_PLACES = {
 NOTES_OF_THE_COMPILER = {"speed/memory.md", "speed/read-the-compiler.md"}
 
 
-def told(output: str) -> str:
+def reported(output: str) -> str:
     """Output without places in the code: the lines of a page have other numbers in the files made from it."""
     return re.sub(r"\S+\.py:\d+(:\d+)?", "PLACE", output)
 
@@ -207,12 +207,12 @@ def test_scripts_bring_what_they_import(course: Course, reader: Reader) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.relative_to(PROJECT.docs).as_posix())
-def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, path: Path) -> None:
+def test_a_notebook_has_the_outputs_of_its_page(course: Course, reader: Reader, path: Path) -> None:
     page, run = course.ran(path)
     made = programs(page, run, PROJECT, "", str)
     text = made["notebook"]
     wanted = {  # of a block that varies, the first value
-        result.block.line: told(result.outcome.stdout)
+        result.block.line: reported(result.outcome.stdout)
         for result in run.on_page
         if result.block.runs and not result.block.options.volatile and not result.outcome.skipped
     }
@@ -224,6 +224,6 @@ def test_a_notebook_gives_what_the_page_gave(course: Course, reader: Reader, pat
     if name in NAME_PLACES:
         status, out, err = reader.run(Path(COURSE.place(path).script).name, made["script"], absent(made["script"]))
         assert status == 0, out[-2000:] + err[-4000:]
-    lines = set(told(out).split("\n"))  # a notebook also writes the values of last lines
+    lines = set(reported(out).split("\n"))  # a notebook also writes the values of last lines
     for line, output in wanted.items():
         assert set(output.split("\n")) <= lines, line

@@ -76,13 +76,13 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_what_people_paste_is_what_jax_says() -> None:
+def test_pasted_messages_are_those_of_jax() -> None:
     messages = [message for message in all_pasted() if message.jax == jax.__version__]
     if not messages:
         pytest.skip(f"no message was taken from jax {jax.__version__}")
-    said = run([message.program for message in messages])
+    output = run([message.program for message in messages])
     wrong = {}
-    for message, text in zip(messages, said, strict=True):
+    for message, text in zip(messages, output, strict=True):
         without_class = re.sub(r"^[\w.]+(Error|Warning): ", "", message.pasted)
         if plain(without_class) not in plain(text):
             wrong[message.pasted] = text

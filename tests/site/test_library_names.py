@@ -28,14 +28,14 @@ def test_the_record_has_the_names_of_the_inventories(recorded: Any) -> None:
 
 def test_the_record_is_of_the_versions_that_the_site_runs(recorded: Any) -> None:
     locked = dict(re.findall(r"^([\w-]+)==(\S+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE))
-    for said in recorded["versions"].values():
-        distribution, release = said.split()
+    for output in recorded["versions"].values():
+        distribution, release = output.split()
         assert locked[distribution] == release, AGAIN
 
 
-def test_installed_libraries_take_and_do_what_the_record_says(recorded: Any) -> None:
+def test_signatures_and_summaries_of_installed_libraries_are_those_of_the_record(recorded: Any) -> None:
     """Of the recorded versions, of which the lock for this Python may have others, but not of all libraries."""
-    same = {each for each, said in recorded["versions"].items() if installed(each) == said}
+    same = {each for each, output in recorded["versions"].items() if installed(each) == output}
     if "numpy" not in same and sys.version_info >= (3, 12):
         pytest.skip("the packages are not those of the lock")
     assert len(same) >= 8
@@ -49,10 +49,12 @@ def test_installed_libraries_take_and_do_what_the_record_says(recorded: Any) -> 
 
 
 def test_the_record_says_something_of_nearly_every_name(recorded: Any) -> None:
-    said = recorded["names"]
-    assert said["optax.adam"][0].startswith("(learning_rate, b1=0.9, b2=0.999, eps=1e-08")
-    assert said["optax.adam"][1] == "The Adam optimizer."
-    assert said["flax.nnx.Linear"][0].startswith("(in_features, out_features, *, use_bias=True")  # not of its metaclass
-    assert said["numpy.sin"][1] == "Trigonometric sine, element-wise."  # not the signature above it
-    assert sum(not any(each) for each in said.values()) <= 0.05 * len(said)
-    assert not [name for name, (_, text) in said.items() if re.search(r"https?://\S+>|:\w+:`|``|`_|\]\[|\s\s", text)]
+    output = recorded["names"]
+    assert output["optax.adam"][0].startswith("(learning_rate, b1=0.9, b2=0.999, eps=1e-08")
+    assert output["optax.adam"][1] == "The Adam optimizer."
+    assert output["flax.nnx.Linear"][0].startswith(
+        "(in_features, out_features, *, use_bias=True"
+    )  # not of its metaclass
+    assert output["numpy.sin"][1] == "Trigonometric sine, element-wise."  # not the signature above it
+    assert sum(not any(each) for each in output.values()) <= 0.05 * len(output)
+    assert not [name for name, (_, text) in output.items() if re.search(r"https?://\S+>|:\w+:`|``|`_|\]\[|\s\s", text)]

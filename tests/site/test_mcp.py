@@ -91,12 +91,12 @@ def ask(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
         server = StdioServerParameters(command=sys.executable, args=["-m", "course.mcp", str(folder)], cwd=ROOT)
         async with Client(server, read_timeout_seconds=HANG) as client:
             tools = (await client.list_tools()).tools
-            said = [" ".join(sorted(tool.name for tool in tools))]
+            output = [" ".join(sorted(tool.name for tool in tools))]
             for name, arguments in calls:
                 result = await client.call_tool(name, arguments)
                 assert not result.is_error, result
-                said.append("".join(getattr(part, "text", "") for part in result.content))
-            return said
+                output.append("".join(getattr(part, "text", "") for part in result.content))
+            return output
 
     return asyncio.run(asked())
 
@@ -158,22 +158,22 @@ def test_an_error_that_a_page_of_the_course_shows_is_explained_by_it(folder: Pat
     assert found.startswith("## Loops over shards\n\nShardingTypeError") and "Reshard one." in found
 
 
-def test_what_is_no_error_is_said_to_be_none(folder: Path) -> None:
+def test_text_that_is_no_error_is_answered_as_such(folder: Path) -> None:
     found = explained(Site(folder), "E stop a loop early")
     assert found.startswith("This is no error that has an entry here. The nearest sections are:\n\n- **")
 
 
 @pytest.mark.parametrize("pasted", ["KeyError: 'loops'", "'float' object is not callable", "list index out of range"])
-def test_what_python_says_of_any_code_is_said_to_have_no_entry(pasted: str, folder: Path) -> None:
+def test_a_message_of_python_about_any_code_has_no_entry(pasted: str, folder: Path) -> None:
     assert explained(Site(folder), pasted).startswith("This message has no entry here.")
 
 
-def test_what_python_says_is_explained_where_it_is_shown(folder: Path) -> None:
+def test_a_message_of_python_is_explained_where_it_is_shown(folder: Path) -> None:
     found = explained(Site(folder), "NameError: name 'jnp' is not defined. Did you mean: 'np'?")
     assert found.startswith("## Loops of names\n\nNameError: name 'jnp'")
 
 
-def test_what_the_search_says_of_a_query_is_said(folder: Path) -> None:
+def test_the_note_of_the_search_is_part_of_the_answer(folder: Path) -> None:
     site = Site(folder)
     assert "“football”" in site.find("football").note
     assert site.find("how do I stop a loop early").note == ""

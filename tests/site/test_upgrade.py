@@ -364,12 +364,12 @@ def test_the_published_script_needs_nothing_else(tmp_path: Path) -> None:
         done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
         return done.returncode, done.stdout + done.stderr
 
-    status, said = command("old.py")
+    status, output = command("old.py")
     assert status == 1 and old.read_text() == source
-    assert "old.py:2: jax.tree_leaves -> jax.tree.leaves\n" in said and "+x = jax.tree.leaves([1])\n" in said
-    assert "https://jax.example/lookup/then-and-now/#old-jax.xla_computation" in said
+    assert "old.py:2: jax.tree_leaves -> jax.tree.leaves\n" in output and "+x = jax.tree.leaves([1])\n" in output
+    assert "https://jax.example/lookup/then-and-now/#old-jax.xla_computation" in output
     assert "see Live JAX: lookup/then-and-now/#old-" in upgrade_jax.upgrade(source).text  # where no address is known
-    assert "1 can be replaced, 1 left to you, for jax 0." in said
+    assert "1 can be replaced, 1 left to you, for jax 0." in output
     assert command("--write", "old.py")[0] == 1
     assert old.read_text().startswith(
         "import jax\nx = jax.tree.leaves([1])\n# upgrade_jax: jax.xla_computation: gone since"
@@ -377,8 +377,8 @@ def test_the_published_script_needs_nothing_else(tmp_path: Path) -> None:
     old.write_text("import jax\nx = jax.tree_leaves([1])\n")
     assert command("--write", ".")[0] == 0  # the script itself is not read: it holds no old name but in texts
     (tmp_path / "notebook.ipynb").write_text('{"cells": []}')
-    status, said = command("notebook.ipynb")
-    assert status == 2 and "notebook.ipynb: cannot be read as Python: export the notebook first" in said
+    status, output = command("notebook.ipynb")
+    assert status == 2 and "notebook.ipynb: cannot be read as Python: export the notebook first" in output
     (tmp_path / "wrong.py").write_text("x = = 1\n")
-    status, said = command("wrong.py")
-    assert status == 2 and "wrong.py: cannot be read as Python: invalid syntax" in said
+    status, output = command("wrong.py")
+    assert status == 2 and "wrong.py: cannot be read as Python: invalid syntax" in output

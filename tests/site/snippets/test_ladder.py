@@ -74,7 +74,7 @@ def test_the_committed_record_is_what_would_be_written(tmp_path: Path, monkeypat
     assert (tmp_path / "ladder.json").read_text(encoding="utf-8") == text
 
 
-def test_the_committed_record_knows_every_idiom_and_behavior() -> None:
+def test_the_committed_record_has_every_idiom_and_behavior() -> None:
     names = [idiom.name for idiom in ladder.idioms()]
     anchors = {idiom.anchor for idiom in ladder.idioms()}
     assert len(names) == len(set(names)) == len(anchors)
