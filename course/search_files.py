@@ -2,7 +2,7 @@
 
 ``search/titles.json`` has the title and the wordings of each section, with which the search answers while the texts are
 on their way; ``search/texts.json`` has their texts in the same order, with tags only around code. To repeat the places
-there would be 23 kB, compressed.
+there would be 23 kB, compressed. Lists of pages and questions, which have sections of their own, have no text: 27 kB.
 """
 
 import json
@@ -13,6 +13,8 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 
 TAG = re.compile(r"<(?!/?pre\b)[^>]*>")
+LISTS = ("answers/", "learn/", "lookup/all-errors/")  # the pages that are lists
+NEXT = "Where next"  # the title of the list at the end of a page
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -24,8 +26,12 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def write(folder: Path, entries: list[dict[str, Any]]) -> None:
     """Write the files of these entries of an index: `location`, `title`, `text` (HTML) and, of some, `asked`."""
-    texts = [" ".join(TAG.sub(" ", entry["text"]).split()) for entry in entries]
+    texts = ["" if _is_list(entry) else " ".join(TAG.sub(" ", entry["text"]).split()) for entry in entries]
     titles = [{name: value for name, value in entry.items() if name != "text"} for entry in entries]
     for name, content in {"titles": titles, "texts": texts}.items():
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         folder.joinpath(f"{name}.json").write_text(text, encoding="utf-8")
+
+
+def _is_list(entry: dict[str, Any]) -> bool:
+    return entry["title"] == NEXT or entry["location"].partition("#")[0] in LISTS
