@@ -40,6 +40,7 @@ $$
 def test_what_is_read_as_prose_is_counted() -> None:
     # the title 2, the paragraph 11, the solution 2 and 3, the table 4
     assert words(PAGE) == 22
+    assert words("`{:.2f}` and `<b>` are code.") == 5
 
 
 def test_no_page_of_the_course_is_long() -> None:

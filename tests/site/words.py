@@ -20,10 +20,10 @@ from livepages.source import find_fences, find_project
 COURSE = ("Get started", "Learn")  # sections of the navigation
 
 _NO_PROSE = re.compile(
+    r"(?P<code>(?P<ticks>`+).+?(?P=ticks))|"
     r"<!--.*?-->|^\$\$.*?^\$\$|^ *--8<--.*?$|^\*\[[^\]]+\]:.*?$|</?\w[^>]*>|\{[:#.][^}\n]*\}|\{ [#.][^}\n]*\}",
     re.DOTALL | re.MULTILINE,
 )
-_CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 _ADDRESS = re.compile(r"\]\([^()\s]*(?:\([^()\s]*\))?[^()\s]*\)|\]\[[^\]]*\]")
 _WORD = re.compile(r"\w[\w'’.,/+*^:-]*")
 
@@ -35,7 +35,8 @@ def words(text: str) -> int:
         lines = lines[lines.index("---", 1) + 1 :]
     for fence in find_fences(tuple(lines), list(range(1, len(lines) + 1))):
         lines[fence.start : fence.end] = [""] * (fence.end - fence.start)
-    prose = _ADDRESS.sub("]", _CODE.sub("code", _NO_PROSE.sub("", "\n".join(lines))))
+    prose = _NO_PROSE.sub(lambda found: "code" if found["code"] else "", "\n".join(lines))
+    prose = _ADDRESS.sub("]", prose)
     return len(_WORD.findall(prose))
 
 
