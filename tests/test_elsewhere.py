@@ -22,7 +22,7 @@ def test_only_computers_that_this_one_can_emulate_are_chosen(instruction_set: st
 
 
 @pytest.mark.parametrize(
-    ("new", "told"),
+    ("new", "difference"),
     [
         ('<path d="M 10 20.5"/>', ""),
         ('<path d="M 11 20.1"/>', ""),
@@ -30,8 +30,8 @@ def test_only_computers_that_this_one_can_emulate_are_chosen(instruction_set: st
         ('<path d="M 10 20.5 L 1 1"/>', "has other parts"),
     ],
 )
-def test_a_drawing_differs_when_one_sees_it(new: str, reported: str) -> None:
-    assert moved('<path d="M 10 20.5"/>', new) == reported
+def test_a_drawing_differs_when_one_sees_it(new: str, difference: str) -> None:
+    assert moved('<path d="M 10 20.5"/>', new) == difference
 
 
 @pytest.mark.parametrize(

@@ -162,7 +162,7 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "output"),
     [
         ('```python exec="on"\nx = 1\ny = x / 0\n```\n', "docs/index.md:5: block of line 3: raised ZeroDivisionError"),
         (

@@ -251,7 +251,7 @@ SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><text>é</te
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("output", "shown"),
     [
         ([("stream", {"name": "stdout", "text": "a\n"}), ("stream", {"name": "stdout", "text": "b\n"})], "a\nb"),
         (
