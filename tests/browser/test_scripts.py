@@ -17,13 +17,13 @@ RUN = Path(livepages.__file__).with_name("assets") / "run"
 THEME = reader.ROOT / "course" / "theme" / "javascripts"
 RELEASES = ["0.4.13", "0.5.0", "0.6.0", "0.7.0"]
 SECTIONS: list[dict[str, Any]] = [
-    {"location": "loops/", "title": "Loops", "text": "<p>A loop that compiles once, loop.unrolled.</p>"},
+    {"location": "loops/", "title": "Loops", "text": "<p>A loop that compiles once, loop.unrolled, gradients too.</p>"},
     {
         "location": "loops/#scan",
         "title": "Carry a state with scan",
         "text": "<p>jax.lax.scan carries &lt;state&gt;.</p>",
     },
-    {"location": "loops/#where-next", "title": "Where next", "text": "<p>scan, gradients, memory</p>"},
+    {"location": "loops/#where-next", "title": "Where next", "text": "<p>scan, memory</p>"},
     {
         "location": "answers/slow/#slow-loop",
         "title": "Why is my loop slow?",
@@ -130,6 +130,7 @@ def test_the_section_that_is_meant_comes_first(find: Callable[[str], Any], query
         ("quaternion loops", "No page has “quaternion”. The nearest sections are:"),
         ("gradeints", "No section has “gradeints”. These have “gradients”:"),
         ("zyzzyva", "No page has “zyzzyva”."),  # and nothing is near
+        ("memory", "No page has “memory”."),  # but a list of links at the end of one
         ("ode45", "Nothing here answers that as asked."),
         ("ValueError: the loop of somebody's own library", "This message has no entry here. The nearest sections are:"),
         ("ValueError: Path of the checkpoint must be absolute, not ckpt", ""),  # an answer shows it

@@ -439,10 +439,9 @@ const literal = (query, text) => {
 // Whether a section outside of the dictionary, as those on libraries are, shows a message.
 const shows = (hit, message) => hit?.share > 0.75 && literal(message, `${hit.section.title} ${hit.section.text}`) > 0.3;
 
-// Whether a section answers a message without an entry: it has nearly all of its words, or one of its wordings is like it. A
-// module or an attribute that is missing (`name`) is the matter itself, so more has to agree.
-const answered = (hit, message, name) =>
-  hit?.likeness > 0.6 || hit?.share > 0.9 || (!name && hit?.worded > 0.55) || shows(hit, message);
+// Whether a section answers a message without an entry: it shows the message, or one of its wordings is like it. A module or an
+// attribute that is missing (`name`) is the matter itself, so more has to agree.
+const answered = (hit, message, name) => hit?.likeness > 0.6 || (!name && hit?.worded > 0.55) || shows(hit, message);
 
 // What Python says of a call that does not fit a function. A section on a library explains it only for a function that it
 // names; for what a class of the reader's own takes, it names the class Net. It explains nothing that JAX has not.
