@@ -1,4 +1,4 @@
-"""Explorables: one run for each value, what each starts from, and where it is told, tested, recorded and exported."""
+"""Explorables: one run for each value, what each starts from, and how each is reported, tested, recorded and exported."""
 
 import json
 import re

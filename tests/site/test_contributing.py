@@ -1,4 +1,4 @@
-"""The forms that CONTRIBUTING shows to authors: each works as it stands there."""
+"""The forms that CONTRIBUTING shows to authors: each works as it is printed there."""
 
 import re
 import shutil

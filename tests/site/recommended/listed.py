@@ -2,7 +2,7 @@
 
 A recommendation is what somebody copies or does: the answer to a question, the fix of an error, a row of a table that
 says what to use, a row of the tables of equivalents, a line of the cheat sheet, the new form of an old idiom, the
-solution of an exercise. Nobody has to enter a new one; its name is the page and what stands there.
+solution of an exercise. A new one is found without being registered; its name is the page and its title or text there.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """Answers that learners would write, for each exercise about five right ones and five wrong ones.
 
-Each stands under a mark: `@right("tax")`, or `@wrong("tax", "a pattern that the reason has to match")`. The answers of a
-part are in the module of its name; they are called `_`, because the mark says which exercise they answer.
+Each has a decorator: `@right("tax")`, or `@wrong("tax", "a pattern that the reason has to match")`. The answers of a
+part are in the module of its name; they are called `_`, because the decorator names the exercise that they answer.
 """
 
 import importlib
