@@ -937,7 +937,7 @@ def test_a_norm_overflows_and_an_index_past_the_end_takes_the_last() -> None:
     np.testing.assert_allclose(unit(large / abs(large).max()), [0.6, 0.8], atol=1e-3)
     three = jnp.array([[1.0, 0, 0], [2.0, 0, 0], [3.0, 0, 0]])
     assert program(page, "fifth_nearest", refs=three)["fifth_nearest"](jnp.zeros(3)) == 3  # there is no fifth
-    assert "`fifth_nearest` needs five points" in said(page)
+    assert "with fewer than five refs, [4] takes the last" in said(page)
 
 
 def test_a_root_of_zero_and_of_a_tiny_number() -> None:

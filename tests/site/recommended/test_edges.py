@@ -175,7 +175,7 @@ def test_distances_between_pixels_do_not_wrap_around() -> None:
     distance = program("answers/vmap.md#inconsistent-sizes", "distance")["distance"]
     table = jax.vmap(jax.vmap(distance, (None, 0)), (0, None))
     np.testing.assert_allclose(table(pixels, pixels), GAPS, rtol=1e-6)
-    says("basics/vmap.md", "between points in `uint8`, `a - b` and its square would wrap around")
+    says("basics/vmap.md", "of floats: in uint8, a - b and its square wrap around")
     similarity = program("answers/vmap.md#all-pairs", "similarity")["similarity"]
     assert similarity(jnp.uint8([16, 0]), jnp.uint8([0, 0])) < 1e-30  # 256 is 0 in uint8
     between = program("answers/mjx-and-brax.md#mjx-compile", "distance")["distance"]
