@@ -25,7 +25,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def write(folder: Path, entries: list[dict[str, Any]]) -> None:
-    """Write the files of these entries of an index: `location`, `title`, `text` (HTML) and, of some, `asked`."""
+    """Write the files of these entries of an index: `location`, `title`, `text` (HTML) and, of some, `wordings`."""
     texts = ["" if _is_list(entry) else " ".join(TAG.sub(" ", entry["text"]).split()) for entry in entries]
     titles = [{name: value for name, value in entry.items() if name != "text"} for entry in entries]
     for name, content in {"titles": titles, "texts": texts}.items():

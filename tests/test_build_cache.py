@@ -145,8 +145,8 @@ def test_wordings_are_in_the_index_and_not_in_the_page(book: Book) -> None:
         if again:
             assert converted(book) == []
         index = json.loads((book.root / "site/search/search_index.json").read_text())
-        asked = {entry["location"]: entry["asked"] for entry in index["docs"] if "asked" in entry}
-        assert asked == {"two/": ["for what"], "two/#asked": ["other words"]}
+        wordings = {entry["location"]: entry["wordings"] for entry in index["docs"] if "wordings" in entry}
+        assert wordings == {"two/": ["for what"], "two/#asked": ["other words"]}
         assert "other words" not in (book.root / "site/two/index.html").read_text()
         assert "other words" not in (book.root / "site/two/index.md").read_text()
     book.write("docs/two.md", "# Two\n\n## Asked?\n\n<!-- asked\nmore words\n-->\n\nYes.\n")

@@ -85,7 +85,7 @@ class Built:
             entry["location"]: (
                 entry["title"],
                 set(re.findall(r"\w+", html.unescape(re.sub(r"<[^>]*>", " ", entry["text"]))))
-                | {word for asked in entry.get("asked", ()) for word in re.findall(r"\w+", asked)},
+                | {word for wording in entry.get("wordings", ()) for word in re.findall(r"\w+", wording)},
             )
             for entry in index.get("items") or index["docs"]
         }

@@ -56,14 +56,14 @@ const slider = ({ name, values, order }, choose) => {
   const input = element("input", { id, type: "range", min: 0, max: values.length - 1, value: order.indexOf(0) });
   const output = element("output", { ariaLive: "off" }); // the slider says it itself
   output.htmlFor.add(id);
-  const say = () => {
+  const announce = () => {
     output.textContent = input.ariaValueText = values[order[input.value]];
   };
   input.addEventListener("input", () => {
-    say();
+    announce();
     choose(order[input.value]);
   });
-  say();
+  announce();
   return element("div", { className: "live-slider" }, element("label", { htmlFor: id }, name), input, output);
 };
 

@@ -45,7 +45,7 @@ class Index:
             known = self._entries[self._before :]
             for entry in known:
                 if wordings := self._wordings_of(page).get(entry["location"].partition("#")[2]):
-                    entry["asked"] = wordings
+                    entry["wordings"] = wordings
             self._kept.put("search", page.file.src_uri, self._key, known)
         self._entries[self._before :] = known
 

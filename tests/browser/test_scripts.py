@@ -28,19 +28,19 @@ SECTIONS: list[dict[str, Any]] = [
         "location": "answers/slow/#slow-loop",
         "title": "Why is my loop slow?",
         "text": "<p>Because Python runs it.</p>",
-        "asked": ["training gets slower", "loop takes long"],
+        "wordings": ["training gets slower", "loop takes long"],
     },
     {
         "location": "answers/numbers/#alike",
         "title": "Why are my numbers alike?",
         "text": "<p>They come from one key.</p>",
-        "asked": ["random number does not change", "new number every time"],
+        "wordings": ["random number does not change", "new number every time"],
     },
     {
         "location": "answers/numbers/#one-result",
         "title": "How do I get one result?",
         "text": "<p>With a flag.</p>",
-        "asked": ["not the same number every time", "result in every run"],
+        "wordings": ["not the same number every time", "result in every run"],
     },
     {
         "location": "answers/saving/#folder",
@@ -213,8 +213,8 @@ def test_a_word_is_completed_where_that_helps(find: Callable[[str], Any], typed:
 def test_a_name_says_in_which_releases_it_is(page: Page, facts: object, lacking: list[str], words: str) -> None:
     assert page.evaluate(
         """async ([facts, releases]) => {
-          const { lacks, told } = await import("./javascripts/releases.js");
-          return [releases.map((release) => lacks(facts, release, releases)), told(facts, releases)];
+          const { describe, lacks } = await import("./javascripts/releases.js");
+          return [releases.map((release) => lacks(facts, release, releases)), describe(facts, releases)];
         }""",
         [facts, RELEASES],
     ) == [lacking, words]

@@ -13,10 +13,10 @@ RELEASE = "0.4.20"  # has no jax.tree
 
 # By the site's own script, which releases have each name: for each release 1 or 0.
 LACKS = """async (base) => {
-  const { lacks, told } = await import(`${base}javascripts/releases.js`);
+  const { describe, lacks } = await import(`${base}javascripts/releases.js`);
   const { releases, names } = await (await fetch(`${base}names.json`)).json();
   const said = Object.entries(names).map(([name, facts]) => [name, releases.map((release) => +!lacks(facts, release, releases)).join("")]);
-  return { said: Object.fromEntries(said), again: told(names["jax.interpreters.ad.jvp_jaxpr"], releases) };
+  return { said: Object.fromEntries(said), again: describe(names["jax.interpreters.ad.jvp_jaxpr"], releases) };
 }"""
 
 

@@ -37,7 +37,7 @@ def test_no_page_shows_what_the_compiler_logs() -> None:
 
 def test_search_ranks_answers_on_libraries_behind_those_on_jax() -> None:
     """A page in the list of libraries that the search does not know precedes answers on JAX for words that both have."""
-    script = (PROJECT.root / "course/theme/javascripts/find.js").read_text(encoding="utf-8")
+    script = (PROJECT.root / "course/theme/javascripts/find/ranking.js").read_text(encoding="utf-8")
     known = re.search(r"OF_LIBRARY =\s*/\^answers\\/\(([\w|-]+)\)", script)
     assert known
     listed = re.findall(r"^## \[.+\]\(answers/([\w-]+)\.md\)$", (DOCS / "libraries.md").read_text(), re.MULTILINE)

@@ -61,7 +61,7 @@ const form = (part) => {
 // Text with its code and its links; the links that the site adds to names in code are left out.
 const inline = (part) => {
   const copy = part.cloneNode(true);
-  for (const said of copy.querySelectorAll(".live-heard")) said.remove(); // version.js
+  for (const hidden of copy.querySelectorAll(".live-heard")) hidden.remove(); // version.js
   for (const code of copy.querySelectorAll("code")) code.replaceWith(`\`${code.textContent}\``);
   for (const link of copy.querySelectorAll("a[href]")) link.replaceWith(`[${link.textContent}](${link.href})`);
   for (const item of copy.querySelectorAll("li")) item.prepend("- ");
@@ -69,6 +69,6 @@ const inline = (part) => {
 };
 
 const versions = (parts) => {
-  const said = parts.map((part) => part.textContent.match(/jax [\d.]+, Python [\d.]+, \w+/)?.[0]).find(Boolean);
-  return said ?? document.querySelector("meta[name=generator]")?.content ?? "JAX";
+  const found = parts.map((part) => part.textContent.match(/jax [\d.]+, Python [\d.]+, \w+/)?.[0]).find(Boolean);
+  return found ?? document.querySelector("meta[name=generator]")?.content ?? "JAX";
 };

@@ -1,4 +1,4 @@
-// A filter for the rows of a page: by words and, where rows say how each release took them, by the release that a reader's
+// A filter for the rows of a page: by words and, where rows say in which releases they ran, by the release that a reader's
 // code is from. The address keeps both (?filter=tree&from=0.5.3). Without this script all rows are there.
 const kinds = ".live-row, .live-then, .live-entry, .live-contents li";
 let show = () => {};
@@ -28,7 +28,7 @@ const nearest = (releases, release) => {
   return Math.max(0, releases.findLastIndex(older));
 };
 
-// The release that the reader has said is theirs (version.js), or the link that they follow; "" if none has.
+// The release that the reader has chosen (version.js), or that of the link that they follow; "" if there is none.
 const mine = () => {
   try {
     return new URLSearchParams(location.search).get("jax") ?? localStorage.getItem("live-jax") ?? "";
@@ -61,7 +61,7 @@ document$.subscribe(() => {
     if (releases[own] !== mine()) ran.selectedOptions[0].text += `, the nearest to your ${mine()}`;
   }
   const count = place.appendChild(document.createElement("output"));
-  const ask = place.appendChild(Object.assign(document.createElement("button"), { type: "button", hidden: true }));
+  const search = place.appendChild(Object.assign(document.createElement("button"), { type: "button", hidden: true }));
 
   const fields = { filter: words, from: ran };
   const given = new URLSearchParams(location.search);
@@ -100,9 +100,9 @@ document$.subscribe(() => {
     }
     const left = rows.filter(({ row }) => !row.hidden).length;
     count.value = `${left} of ${rows.length}`;
-    ask.hidden = left > 0 || !words.value.trim();
-    ask.dataset.liveAsk = words.value.trim(); // live.js opens the search with it
-    ask.textContent = `Search the whole site for “${words.value.trim().replace(/^(.{40}).+$/, "$1…")}”`;
+    search.hidden = left > 0 || !words.value.trim();
+    search.dataset.liveAsk = words.value.trim(); // live.js opens the search with it
+    search.textContent = `Search the whole site for “${words.value.trim().replace(/^(.{40}).+$/, "$1…")}”`;
     // A heading, and what stands below it, goes with the last of its rows.
     for (const heading of document.querySelectorAll("article h2")) {
       const parts = [heading];

@@ -102,7 +102,7 @@ let versions;
 const version = () => (versions ??= import(new URL("version.js", own)));
 document.addEventListener(
   "click",
-  ({ target }) => target.closest("[data-live-version]") && version().then(({ ask }) => ask()),
+  ({ target }) => target.closest("[data-live-version]") && version().then(({ choose }) => choose()),
 );
 
 // A link to what lies in something folded opens it.

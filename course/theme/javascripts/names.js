@@ -1,6 +1,6 @@
 // The names of JAX: since which release each is there, as running the releases showed; and those of other libraries, as
-// the versions that the site runs have them. live.js and filter.js ask for it.
-import { lacks, told } from "./releases.js";
+// the versions that the site runs have them. live.js and filter.js import it.
+import { describe, lacks } from "./releases.js";
 
 // What a file says of names: "names" of those of JAX, "libraries" of the others.
 const fetched = {};
@@ -24,10 +24,10 @@ export const element = (tag, properties, ...children) => {
 // What a text has between backticks, as code.
 const coded = (text) => text.split("`").map((part, place) => (place % 2 ? element("code", {}, part) : part));
 
-// The release that the reader has, as they said (version.js), or as the link says that somebody gave them; "" if unknown.
+// The release that the reader has, as they chose it (version.js), or as the link has it; "" if unknown.
 export const mine = ({ releases }) => {
-  const said = [new URLSearchParams(location.search).get("jax"), kept("live-jax")];
-  return said.find((release) => releases.includes(release)) ?? "";
+  const found = [new URLSearchParams(location.search).get("jax"), kept("live-jax")];
+  return found.find((release) => releases.includes(release)) ?? "";
 };
 
 // What the browser keeps under a name; nothing where it may not keep anything.
@@ -45,7 +45,7 @@ const history = (facts, data) => {
   const why = release && lacks(facts, release, data.releases);
   return [
     ...(why ? [element("p", {}, element("b", {}, `${why} your JAX ${release}.`))] : []),
-    element("p", { className: facts.gone ? "live-gone" : "" }, `jax: ${told(facts, data.releases)}.`),
+    element("p", { className: facts.gone ? "live-gone" : "" }, `jax: ${describe(facts, data.releases)}.`),
     ...(facts.says ? [element("p", {}, ...coded(facts.says))] : []),
   ];
 };
@@ -139,9 +139,9 @@ export const show = async (place) => {
   }
   if (facts.reference) links.append(element("a", { href: facts.reference }, "Official page"));
   if (ofJax) {
-    const ask = element("button", { type: "button" }, mine(data) ? `Your JAX: ${mine(data)}` : "Your JAX?");
-    ask.dataset.liveVersion = ""; // live.js
-    links.append(links.childNodes.length ? " · " : "", ask);
+    const choose = element("button", { type: "button" }, mine(data) ? `Your JAX: ${mine(data)}` : "Your JAX?");
+    choose.dataset.liveVersion = ""; // live.js
+    links.append(links.childNodes.length ? " · " : "", choose);
   }
   card.append(links);
   for (const type of ["pointerenter", "focusin"]) card.addEventListener(type, () => clearTimeout(waiting));

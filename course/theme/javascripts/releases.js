@@ -11,7 +11,7 @@ export const lacks = ({ since, gone, earlier = [] }, release, releases) => {
 };
 
 // When a name came, changed and went, in words.
-export const told = ({ since, changed, deprecated, gone, earlier = [] }, releases) => {
+export const describe = ({ since, changed, deprecated, gone, earlier = [] }, releases) => {
   const first = (from) => (from && from !== releases[0] ? `since ${from}` : `since ${releases[0]} or before`);
   const facts = earlier.flatMap(([from, to], at) => [at ? `again since ${from}` : first(from), `gone in ${to}`]);
   facts.push(facts.length ? `again since ${since}` : first(since));

@@ -10,24 +10,24 @@ const beside = document.currentScript.src;
 // Those of MaterialX have an id, which the answer has too, and hold the query in an object.
 class Search extends EventTarget {
   #worker;
-  #asked;
+  #request;
   #loaded = false;
 
   constructor() {
     super();
-    setTimeout(() => this.#tell({ type: 1 })); // when the theme listens
+    setTimeout(() => this.#emit({ type: 1 })); // when the theme listens
     document.addEventListener("focusin", ({ target }) => target.matches(".md-search__input") && this.#load());
   }
 
   postMessage({ id, type, data }) {
-    if (type !== 2) return setTimeout(() => this.#tell({ id, type: 1 }));
-    const asked = this.#asked = { id, query: data.query ?? data };
+    if (type !== 2) return setTimeout(() => this.#emit({ id, type: 1 }));
+    const request = this.#request = { id, query: data.query ?? data };
     // Not at once: until the theme has noted that the field is empty, it would say that nothing matches.
-    if (!asked.query.trim()) return setTimeout(() => asked === this.#asked && this.#answer({ items: [] }));
+    if (!request.query.trim()) return setTimeout(() => request === this.#request && this.#answer({ items: [] }));
     this.#load();
     const meta = document.querySelector(".md-search-result__meta");
     if (!this.#loaded && meta) meta.textContent = "Loading the search …";
-    this.#worker.postMessage(asked.query);
+    this.#worker.postMessage(request.query);
   }
 
   #load(again = true) {
@@ -37,16 +37,16 @@ class Search extends EventTarget {
     const worker = this.#worker = new Worker(new URL("find.js", beside), { type: "module" });
     worker.onmessage = ({ data }) => {
       this.#loaded = true;
-      if (data.query === this.#asked.query) this.#answer(data);
+      if (data.query === this.#request.query) this.#answer(data);
     };
     worker.onerror = () => {
       worker.terminate();
       if (worker !== this.#worker) return;
       this.#worker = undefined; // it did not come, nor what it looks up: ask for both once more, and with the next query
-      if (again && this.#asked?.query.trim()) {
+      if (again && this.#request?.query.trim()) {
         this.#load(false);
-        this.#worker.postMessage(this.#asked.query);
-      } else if (this.#asked) {
+        this.#worker.postMessage(this.#request.query);
+      } else if (this.#request) {
         this.#answer({ items: [], note: "The search could not be loaded. Type on to try again." });
       }
     };
@@ -54,17 +54,17 @@ class Search extends EventTarget {
 
   #answer(data) {
     const none = data.partial && !data.items.length;
-    say(none ? "Not in titles and questions; the texts are still on their way." : data.note ?? "");
-    this.#tell({ id: this.#asked.id, type: 3, data });
+    showNote(none ? "Not in titles and questions; the texts are still on their way." : data.note ?? "");
+    this.#emit({ id: this.#request.id, type: 3, data });
   }
 
-  #tell(message) {
+  #emit(message) {
     this.dispatchEvent(new MessageEvent("message", { data: message }));
   }
 }
 
-// What there is to say about the results stands above them.
-const say = (text) => {
+// Show a note about the results above them.
+const showNote = (text) => {
   const list = document.querySelector(".md-search-result__list");
   let note = document.querySelector(".live-search-note");
   if (!note && list) {
@@ -109,18 +109,18 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// The last question of a tab is there again, with what was found, when the search is opened again; typing replaces it.
-const question = {
+// The last query of a tab is there again, with its results, when the search is opened again; typing replaces it.
+const query = {
   get last() {
     try {
-      return sessionStorage.getItem("live-asked") ?? "";
+      return sessionStorage.getItem("live-query") ?? "";
     } catch {
       return "";
     }
   },
   set last(words) {
     try {
-      sessionStorage.setItem("live-asked", words);
+      sessionStorage.setItem("live-query", words);
     } catch {
       // the next page does not know it
     }
@@ -128,13 +128,13 @@ const question = {
 };
 document.addEventListener(
   "input",
-  ({ target }) => target.matches(".md-search__input") && (question.last = target.value),
+  ({ target }) => target.matches(".md-search__input") && (query.last = target.value),
 );
-document.addEventListener("reset", ({ target }) => target.matches(".md-search__form") && (question.last = ""));
+document.addEventListener("reset", ({ target }) => target.matches(".md-search__form") && (query.last = ""));
 document.addEventListener("focusin", ({ target }) => {
   if (!target.matches(".md-search__input")) return;
-  if (!target.value && question.last) {
-    target.value = question.last;
+  if (!target.value && query.last) {
+    target.value = query.last;
     target.dispatchEvent(new Event("input", { bubbles: true }));
   }
   setTimeout(() => target.select()); // after a click has set the cursor

@@ -1,5 +1,5 @@
 // The site for the JAX that its reader has: marks names that it lacks, and opens the recorded outputs that are nearest to
-// it. live.js asks for it when the reader has said which it is, or is about to. The choice stays in the browser; an address
+// it. live.js imports it when the reader has chosen one, or is about to. The choice stays in the browser; an address
 // has it only where a reader copies one in order to share it (?jax=0.9.2).
 import { element, imported, kept, meant, mine, read } from "./names.js";
 import { lacks } from "./releases.js";
@@ -77,9 +77,9 @@ const marked = (release, data) => {
     if (!why.length || why.includes("")) continue; // the release has what the reference describes, if not by each name
     found.set(names[0], why[0]);
     place.classList.add("live-lacking");
-    const said = `${why[0]} your JAX ${release}`;
-    const hidden = element("span", { className: "live-heard" }, ` (${said})`);
-    if (place.href) place.setAttribute("aria-description", said);
+    const label = `${why[0]} your JAX ${release}`;
+    const hidden = element("span", { className: "live-heard" }, ` (${label})`);
+    if (place.href) place.setAttribute("aria-description", label);
     else place.after(hidden);
     undo.push(() => {
       place.classList.remove("live-lacking");
@@ -126,11 +126,11 @@ const upgraded = (release, { releases }) => {
     const before = group.querySelector("label:has(:checked)");
     const label = offered.findLast((each) => at(each) <= releases.indexOf(release)) ?? offered[0];
     const words = releases[at(label)] === release ? ", your release" : `, the nearest to your ${release}`;
-    const said = element("span", { className: "live-own" }, words);
-    label.append(said);
+    const mark = element("span", { className: "live-own" }, words);
+    label.append(mark);
     label.firstChild.click();
     undo.push(() => {
-      said.remove();
+      mark.remove();
       if (label.firstChild.checked) before.firstChild.click();
     });
   }
@@ -141,7 +141,7 @@ document.addEventListener("live-varied", async () => { // the controls may come 
   if (mine(data)) upgraded(mine(data), data);
 });
 
-// --- the question --------------------------------------------------------------------------------------------------
+// --- the dialog --------------------------------------------------------------------------------------------------
 
 const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
 
@@ -155,14 +155,14 @@ const choice = (label, options, chosen, change) => {
   return element("p", {}, element("label", {}, `${label} `, field));
 };
 
-// Asks which JAX the reader has, and what they come from.
-export const ask = async () => {
+// Lets the reader choose their JAX, and the library that they come from.
+export const choose = async () => {
   const [data] = await Promise.all([read(), style()]);
-  const said = element("output", {});
+  const status = element("output", {});
   const renew = async () => {
     const { names, outputs } = await show();
     const release = mine(data);
-    said.value = release
+    status.value = release
       ? `On this page: ${count(names, "name")} marked, ${count(outputs, "output")} opened.`
       : "Pages are shown as they ran.";
     share.hidden = !release;
@@ -179,7 +179,7 @@ export const ask = async () => {
     const address = new URL(location.href);
     address.searchParams.set("jax", mine(data));
     await navigator.clipboard.writeText(address);
-    said.value = "Copied.";
+    status.value = "Copied.";
   });
   const releases = [["", "any release"], ...data.releases.toReversed().map((each) => [each, each])];
   const dialog = element(
@@ -193,7 +193,7 @@ export const ask = async () => {
       "Every page then marks the names that your release lacks, and opens the outputs that were recorded with the release nearest to yours, where they differ. The choice stays in this browser.",
     ),
     choice("In tables, compare JAX with:", Object.entries(FROM), kept("live-from") ?? "", change("live-from")),
-    element("p", {}, said),
+    element("p", {}, status),
     element("form", { method: "dialog" }, share, element("button", {}, "Done")),
   );
   dialog.addEventListener("close", () => dialog.remove());

@@ -44,8 +44,8 @@ export const cut = () => {
   if (connected) remember(plan);
 };
 
-// A panel with the command that starts a server; calls `ready` with a kernel of it, and `say` with the progress.
-export const panel = (install, say, ready) => {
+// A panel with the command that starts a server; calls `ready` with a kernel of it, and `report` with the progress.
+export const panel = (install, report, ready) => {
   const plan = {
     token: btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32)))).replace(/[+/=]/g, ""),
     port: 10_000 + (crypto.getRandomValues(new Uint16Array(1))[0] % 20_000),
@@ -77,7 +77,7 @@ export const panel = (install, say, ready) => {
     status.textContent = "Connecting …";
     const connected = { address: `127.0.0.1:${plan.port}`, token: plan.token };
     try {
-      const kernel = await Kernel.start(connected, say);
+      const kernel = await Kernel.start(connected, report);
       remember({ ...plan, connected });
       place.remove();
       ready(kernel);

@@ -1,10 +1,10 @@
 // A kernel of a Jupyter server: its REST interface, and its messages as https://jupyter-client.readthedocs.io has them.
 
 const PATIENCE = 60_000; // milliseconds that a server may take to answer
-const SLOW = 5000; // milliseconds after which a reader hears that it does not
+const SLOW = 5000; // milliseconds after which a reader is told that it does not
 const LATE = 2000; // milliseconds in which a reply comes to what has ended: what is interrupted before it runs has none
 const INTERRUPTED = { status: "error", ename: "KeyboardInterrupt", evalue: "interrupted before it began" };
-const LOOKS = 10_000; // milliseconds after which it is asked whether it still answers, while something runs
+const LOOKS = 10_000; // milliseconds between checks that it still answers, while something runs
 
 export class Lost extends Error {}
 export class Died extends Lost {} // of the kernel alone
@@ -16,18 +16,18 @@ export class Kernel {
   #socket;
   #waiting = new Map(); // by the ids of requests
   #session = crypto.randomUUID();
-  #say;
+  #report;
   #looks;
 
-  // A new kernel of a server, which is given by its address (host and port) and its token. What is to be said of the
-  // server goes to `say`, and with true if the kernel is lost.
-  static async start({ address, token }, say) {
+  // A new kernel of a server, which is given by its address (host and port) and its token. `report` is called with messages
+  // about the server, and with true if the kernel is lost.
+  static async start({ address, token }, report) {
     const kernel = new Kernel();
     kernel.address = address;
-    kernel.#say = say;
+    kernel.#report = report;
     kernel.#address = `http://${address}`;
     kernel.#header = { Authorization: `token ${token}`, "Content-Type": "application/json" };
-    const { id } = await (await kernel.#ask("/api/kernels", "POST", "{}")).json();
+    const { id } = await (await kernel.#request("/api/kernels", "POST", "{}")).json();
     kernel.#path = `/api/kernels/${encodeURIComponent(id)}`;
     // A browser lets nobody add a header to this request, so Jupyter takes the token in its address.
     kernel.#socket = new WebSocket(`ws://${address}${kernel.#path}/channels?token=${encodeURIComponent(token)}`);
@@ -48,7 +48,7 @@ export class Kernel {
     return this.#socket?.readyState === WebSocket.OPEN;
   }
 
-  // Run code; `each` gets what it says, as messages; the reply comes when all of that has come.
+  // Run code; `each` is called with each message of its output; the reply comes after the last one.
   execute(code, { each = () => {}, expressions = {}, silent = false } = {}) {
     if (!this.lives) return Promise.reject(new Lost("There is no connection to a kernel."));
     const id = crypto.randomUUID();
@@ -63,40 +63,40 @@ export class Kernel {
   }
 
   interrupt() {
-    return this.#ask(`${this.#path}/interrupt`, "POST");
+    return this.#request(`${this.#path}/interrupt`, "POST");
   }
 
   // End the kernel, also while the page is left.
   async end() {
-    this.#say = () => {};
+    this.#report = () => {};
     this.#lose(new Lost("The kernel has ended."));
-    await this.#ask(this.#path, "DELETE", undefined, true).catch(() => {}); // it ends by itself if that does not reach it
+    await this.#request(this.#path, "DELETE", undefined, true).catch(() => {}); // it ends by itself if that does not reach it
   }
 
-  // Ask the server anything, so that a reader hears it if no answer comes.
+  // Send the server a request, so that a reader is told if no answer comes.
   #look() {
-    if (this.#waiting.size) return this.#ask("/api/status", "GET").catch(() => {});
+    if (this.#waiting.size) return this.#request("/api/status", "GET").catch(() => {});
     clearInterval(this.#looks);
     this.#looks = undefined;
   }
 
-  // Wait for an answer of the server, and say so if it takes long.
+  // Wait for an answer of the server; report if it takes long.
   async #awaited(answer) {
     let late = false;
     const slow = setTimeout(() => {
       late = true;
-      this.#say(`The Jupyter server at ${this.address} does not answer. Is it stopped, or its machine asleep?`);
+      this.#report(`The Jupyter server at ${this.address} does not answer. Is it stopped, or its machine asleep?`);
     }, SLOW);
     try {
       const answered = await answer;
-      if (late) this.#say(`The Jupyter server at ${this.address} answers again.`);
+      if (late) this.#report(`The Jupyter server at ${this.address} answers again.`);
       return answered;
     } finally {
       clearTimeout(slow);
     }
   }
 
-  async #ask(path, method, body, keepalive = false) {
+  async #request(path, method, body, keepalive = false) {
     const signal = AbortSignal.timeout(PATIENCE);
     const options = {
       method,
@@ -144,6 +144,6 @@ export class Kernel {
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
     for (const { fail } of waiting) fail(why);
-    this.#say(why.message, true);
+    this.#report(why.message, true);
   }
 }

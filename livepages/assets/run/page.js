@@ -1,18 +1,18 @@
 // Runs the blocks of the page that is shown, in a kernel of its own on the reader's machine. The program is the page's
 // notebook: the metadata `live` of a cell names its block on the page, and holds the output that was published.
 import { button, cut, known, Off, panel } from "./access.js";
-import { edit } from "./editor.js";
-import { digest, followed, keep, matched } from "./edits.js";
-import { changed, cleared, ends, examination, examiner, next, scores, solved, stub, tally } from "./exercises.js";
+import { Block } from "./block.js";
+import { Cell, summary } from "./cell.js";
+import { followed, keep, matched } from "./edits.js";
+import { cleared, ends, examination, examiner } from "./exercises.js";
 import { Died, Kernel, Lost } from "./kernel.js";
 import { element, Output, styled } from "./output.js";
-import { Result } from "./result.js";
 import { list } from "./stored.js";
 
 const root = new URL("../../../", import.meta.url);
 const BRIDGE = '__import__("sys").modules["_live_kernel_bridge"].page';
 const STOPS = 4000; // milliseconds in which what can be interrupted ends
-const LONG = 3000; // milliseconds after which a reader hears how long an examination can take
+const LONG = 3000; // milliseconds after which a reader is told how long an examination can take
 const AGAIN = 1500; // milliseconds after which it is interrupted again: the first time it may not have begun yet
 
 // A text of the site.
@@ -36,13 +36,13 @@ export const clicked = async (target, event) => {
     if (target.matches(".live-mine")) page.showStored();
     else if (target.matches(".live-here")) await page.runAll(at);
     else if (!block) {
-      page.say("This page and its program are not of the same version of the site. Reload the page to run it.");
+      page.announce("This page and its program are not of the same version of the site. Reload the page to run it.");
     } else if (target.matches(".live-run")) await block.open();
     else if (target.matches(".live-check")) await block.check();
     else block.focus(place);
   } catch (error) {
     here = undefined; // the next click reads the page anew
-    if (!page.say(error.message)) throw error;
+    if (!page.announce(error.message)) throw error;
   }
 };
 
@@ -82,7 +82,7 @@ class Page {
   #ran = new Map(); // what the kernel has run: the code of cells, by their index
   #queue = Promise.resolve();
   #turn = 0; // counts what ends all that waits: Stop, Restart, Disconnect
-  #waiting = 0; // what was asked for and has not begun
+  #waiting = 0; // what is in the queue and has not begun
   #bar;
 
   constructor() {
@@ -117,7 +117,9 @@ class Page {
     try {
       keep(block, entry);
     } catch {
-      this.say("This browser has no room for your edits, or may not keep them: they are lost when you leave the page.");
+      this.announce(
+        "This browser has no room for your edits, or may not keep them: they are lost when you leave the page.",
+      );
     }
   }
 
@@ -125,8 +127,8 @@ class Page {
     return this.cells.map((cell) => cell.block).filter(Boolean);
   }
 
-  // Say something in the bar; whether there is one yet.
-  say(words) {
+  // Show a message in the bar; return whether there is one yet.
+  announce(words) {
     if (!this.#bar) return false;
     this.#bar.hidden = false;
     this.#bar.querySelector("[role=status]").textContent = words;
@@ -135,9 +137,9 @@ class Page {
 
   // --- what is run, one thing after the other ---
 
-  // Do something with a kernel when all that was asked for before is done.
+  // Do something with a kernel when all that is in the queue before it is done.
   //   at: the element that a panel stands after, if the reader has to start a server first.
-  //   act: gets whether it goes on, to ask now and then.
+  //   act: is called with a function that returns whether to go on.
   enqueue(at, act) {
     const turn = this.#turn;
     const goes = () => turn === this.#turn;
@@ -149,7 +151,7 @@ class Page {
         if (await this.#connect(at, () => this.enqueue(at, act))) await act(goes);
       } catch (error) {
         if (!(error instanceof Off || error instanceof Lost)) console.error(error);
-        if (goes()) this.say(error.message);
+        if (goes()) this.announce(error.message);
         if (goes() && error instanceof Lost && !this.#kernel?.lives) this.#forget();
       }
     });
@@ -162,7 +164,7 @@ class Page {
     const turn = this.#turn;
     const access = await known();
     this.#offer(Boolean(access));
-    this.say("Starting a kernel …");
+    this.announce("Starting a kernel …");
     let why = "";
     if (access) {
       const begun = this.#begin(access);
@@ -178,15 +180,15 @@ class Page {
         if (begun === this.#begun) this.#begun = undefined;
       }
     }
-    this.say(`${why}Start a server on your machine first.`);
+    this.announce(`${why}Start a server on your machine first.`);
     document.querySelector(".live-panel")?.remove();
-    const place = panel(this.about.install, this.#hears, async (kernel) => {
+    const place = panel(this.about.install, this.#onServer, async (kernel) => {
       this.#offer(true);
-      this.say("Starting a kernel …");
+      this.announce("Starting a kernel …");
       try {
         if (await this.#prepare(kernel)) again();
       } catch (error) {
-        this.say(error.message);
+        this.announce(error.message);
       }
     });
     at.after(place);
@@ -196,7 +198,7 @@ class Page {
   }
 
   // Start a kernel where a server is known, as its reader has begun to write. It runs none of the page's code, and what
-  // keeps it from starting is said when something is to run.
+  // keeps it from starting is shown when something is to run.
   async warm() {
     if (this.#begun || this.#kernel?.lives) return;
     const turn = this.#turn;
@@ -209,7 +211,7 @@ class Page {
   }
 
   #begin(access) {
-    return (this.#begun ??= Kernel.start(access, this.#hears));
+    return (this.#begun ??= Kernel.start(access, this.#onServer));
   }
 
   // Give a kernel what runs beside the page.
@@ -238,15 +240,15 @@ class Page {
       return false;
     }
     this.#kernel = kernel;
-    this.say(`Connected to ${kernel.address}.`);
+    this.announce(`Connected to ${kernel.address}.`);
     return true;
   }
 
-  // What is said of a server besides the answers: that it is slow, that it answers again, or why a kernel is lost.
-  #hears = (words, lost) => {
+  // Show what happens to a server: it is slow, it answers again, or a kernel is lost (`lost`), and why.
+  #onServer = (words, lost) => {
     if (lost) this.#forget();
     if (lost && !this.#begun?.taken) this.#begun = undefined;
-    this.say(words);
+    this.announce(words);
   };
 
   #forget() {
@@ -269,11 +271,11 @@ class Page {
     const before = apart ? await this.#before(cell, needed) : rest;
     for (const [number, other] of before.entries()) {
       if (!goes()) return false;
-      this.say(`Running what comes before: ${number + 1} of ${before.length} …`);
+      this.announce(`Running what comes before: ${number + 1} of ${before.length} …`);
       if (!(await (typeof other === "string" ? this.#import(other) : this.#run(other, false)))) return false;
     }
     if (!goes()) return false;
-    this.say("Running …");
+    this.announce("Running …");
     cell.failed = !(await this.#run(cell, true));
     // What ran without all that comes before it runs again before what comes after it.
     if (apart) {
@@ -296,7 +298,7 @@ class Page {
   async #before(cell, cells) {
     const above = cells.filter(({ live }) => !live.prepares);
     const code = [cell.code, ...(cell.block.scores ? this.exercises : [])].join("\n");
-    const parts = await this.#ask(`needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), code]))})`);
+    const parts = await this.#call(`needed(${JSON.stringify(JSON.stringify([above.map(({ code }) => code), code]))})`);
     const found = parts.map(([at, code, sets]) => {
       above[at].sets = sets;
       return code === above[at].code ? above[at] : code;
@@ -308,7 +310,7 @@ class Page {
 
   async #import(code) {
     const reply = await this.#kernel.execute(code, { silent: true });
-    if (reply.status !== "ok") this.say(`Stopped: ${code.split("\n")[0]} raised ${reply.ename}: ${reply.evalue}`);
+    if (reply.status !== "ok") this.announce(`Stopped: ${code.split("\n")[0]} raised ${reply.ename}: ${reply.evalue}`);
     return reply.status === "ok";
   }
 
@@ -325,15 +327,15 @@ class Page {
     output.values = cell.edited;
     let reply, report;
     try {
-      if (live.isolated) await this.#ask("alone()");
+      if (live.isolated) await this.#call("alone()");
       if (live.start) {
-        await this.#ask(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
+        await this.#call(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
       }
       if (block?.exercise) await kernel.execute(cleared(block.exercise), { silent: true });
       reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
       report = live.key && (await this.#report(cell, output));
-      if (live.isolated) await this.#ask("together()");
-      if (index === 0) await this.#ask("prepared()");
+      if (live.isolated) await this.#call("together()");
+      if (index === 0) await this.#call("prepared()");
     } catch (error) {
       result?.end(`Stopped: ${error.message}`);
       throw error;
@@ -349,9 +351,9 @@ class Page {
     cell.report = report;
     if (failed && !shown) {
       const place = block ? "a block above" : "the preparation of the page";
-      this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : `Stopped: ${place} raised ${reply.ename}.`);
+      this.announce(reply.ename === "KeyboardInterrupt" ? "Stopped." : `Stopped: ${place} raised ${reply.ename}.`);
       result?.element.scrollIntoView({ block: "nearest" });
-    } else if (shown) this.say(reply.ename === "KeyboardInterrupt" ? "Stopped." : this.#state());
+    } else if (shown) this.announce(reply.ename === "KeyboardInterrupt" ? "Stopped." : this.#state());
     return !failed;
   }
 
@@ -367,18 +369,18 @@ class Page {
     const { stdout, stderr, figures } = output;
     const whole = !cell.edited && !this.#editedBefore(cell);
     const given = { cell: cell.live, code: cell.source, published: cell.published, stdout, stderr, figures, whole };
-    return this.#ask(`report(${JSON.stringify(JSON.stringify(given))})`);
+    return this.#call(`report(${JSON.stringify(JSON.stringify(given))})`);
   }
 
   // What follows the page in its kernel answers with JSON.
-  async #ask(what) {
+  async #call(expression) {
     const { user_expressions: values, ...reply } = await this.#kernel.execute("", {
       silent: true,
-      expressions: { value: `${BRIDGE}.${what}` },
+      expressions: { value: `${BRIDGE}.${expression}` },
     });
     if (values?.value.status === "ok") return JSON.parse(values.value.data["text/plain"].replace(/^None$/, "null"));
     throw new Lost(
-      `The kernel cannot say what came of it: ${
+      `The kernel did not report the result: ${
         values?.value.evalue ?? reply.evalue ?? reply.status
       }. Restart ends it, and Run then starts a new one.`,
     );
@@ -392,7 +394,7 @@ class Page {
     const carried = await this.#kernel.execute(examiner.carried, { silent: true });
     if (carried.status !== "ok" && goes()) await this.#kernel.execute(await text(examiner.address), { silent: true });
     if (!goes()) return "";
-    this.say(`Examining ${name} …`);
+    this.announce(`Examining ${name} …`);
     const late = setTimeout(() => cell.block.yours?.checking(`Examining … (${ends}; Stop ends it now)`), LONG);
     let reply;
     try {
@@ -400,12 +402,12 @@ class Page {
     } catch (error) {
       if (!(error instanceof Died)) throw error; // an examiner ends the process of what it cannot interrupt
       this.#forget();
-      this.say(error.message);
+      this.announce(error.message);
       return { right: false, words: output.stdout.trim() || `${name}: its process ended while it was examined` };
     } finally {
       clearTimeout(late);
     }
-    this.say(this.#state());
+    this.announce(this.#state());
     if (reply.status === "ok") return { right: true, words: output.stdout.trim() };
     return { right: false, words: reply.ename === "KeyboardInterrupt" ? "Stopped." : reply.evalue || reply.ename };
   }
@@ -417,19 +419,19 @@ class Page {
       const shown = this.blocks.filter(({ run }) => run).length; // which alone have numbers
       let number = 0;
       for (const cell of this.cells) {
-        if (!goes()) return this.say("Stopped.");
+        if (!goes()) return this.announce("Stopped.");
         if (cell.block?.run) number += 1;
-        this.say(number ? `Running block ${number} of ${shown} …` : "Running what comes before …");
+        this.announce(number ? `Running block ${number} of ${shown} …` : "Running what comes before …");
         if (!(await this.#run(cell, true)) && !cell.live.isolated) {
           cell.block?.yours?.element.scrollIntoView({ block: "nearest" });
-          return this.say(`Stopped after ${number} of ${shown}: a block failed.`);
+          return this.announce(`Stopped after ${number} of ${shown}: a block failed.`);
         }
       }
       const compared = cells.filter(({ report, edited }) => report.compared && !edited);
       const differing = compared.filter(({ report }) => report.difference);
       const skipped = cells.filter(({ report }) => report.skipped).length;
       this.whole = !cells.some(({ edited }) => edited);
-      this.say(
+      this.announce(
         (compared.length
           ? `All ran: ${compared.length - differing.length} of ${compared.length} blocks gave what is published`
           : "All ran; the site itself has not run them yet") +
@@ -451,7 +453,7 @@ class Page {
       code: this.cells.map(({ source }) => source),
     };
     await this.enqueue(this.#bar, async () => {
-      const { name, zip } = await this.#ask(`record(${JSON.stringify(JSON.stringify(given))})`);
+      const { name, zip } = await this.#call(`record(${JSON.stringify(JSON.stringify(given))})`);
       const bytes = Uint8Array.from(atob(zip), (character) => character.charCodeAt(0));
       const href = URL.createObjectURL(new Blob([bytes], { type: "application/zip" }));
       element("a", { href, download: `record-${name}.zip` }).click();
@@ -473,7 +475,7 @@ class Page {
       return true;
     });
     this.#waiting = 0;
-    this.say("Stopping …");
+    this.announce("Stopping …");
     interrupt();
     const again = setInterval(interrupt, AGAIN);
     const stopped = await Promise.race([ended, new Promise((late) => setTimeout(late, STOPS, false))]);
@@ -482,7 +484,7 @@ class Page {
     const kept = this.#kernel
       ? "This has not stopped yet: compiled code cannot be interrupted, nor can a kernel that its code has broken. Restart ends the kernel and all that it holds."
       : "The server has not started a kernel yet. Restart no longer waits for it.";
-    this.say(stopped ? "Stopped." : kept);
+    this.announce(stopped ? "Stopped." : kept);
     if (!stopped) this.#bar.querySelector(".live-restart").focus();
   }
 
@@ -495,7 +497,7 @@ class Page {
     for (const block of this.blocks) block.checked();
     const dropped = this.#waiting ? " What waited for it does not run." : "";
     this.#waiting = 0;
-    this.say(`The kernel has ended; Run starts a new one.${dropped}`);
+    this.announce(`The kernel has ended; Run starts a new one.${dropped}`);
     await kernel?.end();
   }
 
@@ -503,7 +505,7 @@ class Page {
     cut();
     await this.restart();
     this.#offer(false);
-    this.say("Disconnected. The server on your machine runs until you end it.");
+    this.announce("Disconnected. The server on your machine runs until you end it.");
   }
 
   leave() {
@@ -567,258 +569,8 @@ class Page {
 }
 
 // The result of the block that an anchor stands before; what is between them are the notes on its code.
-export const resultOf = (anchor) => {
+const resultOf = (anchor) => {
   for (let part = anchor.nextElementSibling; part && !part.matches(".live-anchor"); part = part.nextElementSibling) {
     if (part.matches(".live-result:not(.live-yours)")) return part;
   }
 };
-
-class Cell {
-  constructor({ source, metadata, outputs }, index) {
-    this.index = index;
-    this.live = metadata.live;
-    this.source = [source].flat().join("");
-    this.published = { stdout: "", stderr: "", error: "", figures: 0, words: "" };
-    for (const output of outputs) {
-      if (output.output_type === "stream") this.published[output.name] += [output.text].flat().join("");
-      else if (output.output_type === "error") this.published.error = `${output.ename}: ${output.evalue}`;
-      else {
-        this.published.figures += 1;
-        this.published.words ||= [output.data["text/plain"]].flat().join("");
-      }
-    }
-  }
-
-  get code() {
-    return this.judged ?? this.block?.code ?? this.source;
-  }
-
-  judged; // the code that is judged, whatever its reader writes meanwhile
-
-  // The name of its file in the kernel, which errors and warnings say: its lines are those that a reader sees.
-  get file() {
-    return `${this.block?.run ? this.block.name.replace(" ", "-") : `hidden-${this.index}`}.py`;
-  }
-
-  get edited() {
-    return this.code !== this.source;
-  }
-}
-
-class Block {
-  #editor;
-
-  constructor(page, cell, shown, result) {
-    Object.assign(this, { page, cell, shown, result, id: cell.live.block, original: digest(cell.source) });
-    this.run = result.querySelector(".live-run");
-    this.name = this.run?.ariaLabel.replace(/^Run /, "") ?? "block";
-    this.exercise = stub(cell.source);
-    this.scores = scores(cell.source);
-  }
-
-  get code() {
-    return this.#editor?.value ?? this.cell.source;
-  }
-
-  get edited() {
-    return this.code !== this.cell.source;
-  }
-
-  // Show the entry that is kept of it.
-  follow(entry) {
-    const code = entry?.code ?? this.cell.source;
-    const mine = this.code;
-    if (code === mine) return;
-    if (this.#editor?.textarea === document.activeElement && document.hasFocus()) {
-      const take = button("Take that", () => this.#editor.setOptions({ value: code }));
-      this.#note.replaceChildren("Another tab has changed this block; what you write here takes its place. ", take);
-      return;
-    }
-    const edited = this.edited;
-    this.#kept = entry;
-    this.#edit();
-    this.#editor.setOptions({ value: code });
-    if (edited) this.#offer(entry ? "As another tab has changed it. " : "Cleared. ", mine);
-    else {this.#note.textContent = !entry
-        ? ""
-        : entry.original === this.original
-        ? "Your edit, as you left it"
-        : "The published code has changed since you edited it: Put back shows it";}
-    if (entry?.verdict) this.begin().remember(entry.verdict);
-  }
-
-  // Keep what is written, without an examiner's verdict on other code.
-  #changed() {
-    this.#back.disabled = !this.edited;
-    if (this.code === (this.#kept?.code ?? this.cell.source)) return;
-    this.#kept = this.edited ? { code: this.code, original: this.original } : undefined;
-    this.page.store(this.id, this.#kept);
-    if (this.exercise) changed(this.exercise, this.id);
-    this.#note.textContent = "";
-  }
-
-  // What the first click does: an editor in the place of the code, and run it.
-  async open() {
-    this.#edit();
-    this.#editor.textarea.focus({ preventScroll: true });
-    await this.#go(false);
-  }
-
-  #edit() {
-    if (this.#editor) return;
-    const place = element("div", { className: "live-editor" });
-    this.shown.hidden = true;
-    this.shown.after(place);
-    this.#editor = edit(place, {
-      name: `Code of ${this.name}. Control Enter runs it, Escape leaves.`,
-      value: this.cell.source,
-      changed: () => this.#back && this.#changed(),
-      run: (on) => this.#go(on),
-      leave: () => this.#run.focus(),
-    });
-    this.#tools(place);
-  }
-
-  #run;
-  #back;
-  #check;
-  #note = element("span", { className: "live-note", role: "status" });
-  #kept; // the entry of what is written
-
-  #tools(place) {
-    this.#run = button("Run", () => this.#go(false), { ariaLabel: `Run ${this.name}` });
-    this.#back = button("Put back", () => this.#putBack(), {
-      ariaLabel: `Put back the original of ${this.name}`,
-      disabled: true,
-    });
-    this.#check = button("Check", () => this.check(), {
-      ariaLabel: `Check ${this.exercise}`,
-      className: "live-check",
-    });
-    const hint = element("span", { ariaHidden: "true" }, "Ctrl-Enter runs, Esc leaves");
-    place.append(
-      element(
-        "p",
-        { className: "live-tools" },
-        this.#run,
-        ...(this.exercise ? [this.#check] : []),
-        this.#back,
-        hint,
-        " ",
-        this.#note,
-      ),
-    );
-    if (this.run) this.run.parentElement.hidden = true;
-  }
-
-  #putBack() {
-    const mine = this.code;
-    this.#editor.setOptions({ value: this.cell.source });
-    this.#editor.textarea.focus();
-    this.#offer("The original is back. ", mine);
-    this.yours?.element.remove();
-    this.yours = undefined;
-  }
-
-  // Say what has taken the place of what was written, and offer that again.
-  #offer(words, mine) {
-    this.#note.replaceChildren(words, button("Undo", () => this.#editor.setOptions({ value: mine })));
-  }
-
-  async #go(on) {
-    if (on) {
-      const blocks = this.page.blocks;
-      const after = blocks[blocks.indexOf(this) + 1];
-      after?.focus();
-    }
-    await this.page.enqueue(this.result, (goes) => this.page.runTo(this.cell, goes));
-  }
-
-  // Edit it, at a line and a column of the published code.
-  focus(place) {
-    for (let folded = this.shown.closest("details"); folded; folded = folded.parentElement.closest("details")) {
-      folded.open = true;
-    }
-    this.#edit();
-    this.page.warm();
-    const { textarea, value } = this.#editor;
-    textarea.focus({ preventScroll: Boolean(place) });
-    if (!place) return;
-    const lines = value.split("\n");
-    const at = lines.slice(0, place.line).join("\n").length + (place.line && 1) + place.column;
-    textarea.setSelectionRange(at, at);
-  }
-
-  // Have what is written judged, once at a time.
-  async check() {
-    this.focus();
-    if (this.#check.disabled) return;
-    this.#checking();
-    let code = this.code;
-    await this.page.enqueue(this.result, (goes) => this.#judge(code ?? this.code, goes));
-    code = undefined; // if it was not judged, it waits for a server, and may be changed until there is one
-    this.checked();
-  }
-
-  #checking() {
-    this.#check.disabled = true;
-    this.begin().checking("Checking …");
-  }
-
-  // No check is on its way any more.
-  checked() {
-    if (this.#check) this.#check.disabled = false;
-    if (this.yours?.checked() !== false) return;
-    this.yours.element.remove();
-    this.yours = undefined;
-  }
-
-  async #judge(code, goes) {
-    this.#checking();
-    this.cell.judged = code;
-    let verdict;
-    try {
-      verdict = await this.page.examine(this.cell, this.exercise, goes);
-    } finally {
-      this.cell.judged = undefined;
-      this.checked();
-    }
-    if (!verdict) return;
-    if (code !== this.code) return this.yours?.judge(verdict, " This is on what stood here when you pressed Check.");
-    if (verdict.right) solved(this.exercise, this.id);
-    if (this.#kept) this.page.store(this.id, this.#kept = { ...this.#kept, verdict });
-    const others = this.page.blocks.map(({ exercise, cell }) => [exercise, cell.live.block]).filter(([name]) => name);
-    this.yours?.judge(verdict, ...(verdict.right ? [" ", next(others, this.id)] : []));
-  }
-
-  // The place for the output of the block here.
-  begin() {
-    return (this.yours ??= new Result(this.result, this.name, this.cell.published.words));
-  }
-}
-
-// What to say of a block that has run, and whether it equals what is published.
-const summary = (cell, report, edited) => {
-  if (!report) return [""];
-  const where = [report.device, report.release, time(report.seconds)].filter(Boolean).join(", ");
-  const edits = edited ? " after your edits above" : "";
-  const sentence = report.skipped
-    ? ""
-    : cell.block?.scores
-    ? ` ${tally(cell.block.page.exercises)} in this browser.`
-    : cell.edited
-    ? " Edited."
-    : !report.compared
-    ? ""
-    : report.difference
-    ? ` Not what is published${edits}: ${report.difference.split("\n")[0].replace(/:$/, "")}.`
-    : cell.live.volatile
-    ? " It ended as published; what it says differs from run to run."
-    : ` Equal to the published output${edits}.`;
-  return [
-    `Yours: ${where}.${sentence}`,
-    report.compared && !cell.edited && !cell.block?.scores ? !report.difference : "",
-  ];
-};
-
-const time = (seconds) => (seconds >= 0.1 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds * 1e3)} ms`);
