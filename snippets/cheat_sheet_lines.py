@@ -46,7 +46,7 @@ jax.random.permutation(key, 5).sum()  # 10
 keys = jax.random.split(jax.random.key(1), 4)
 keys.shape  # (4,)
 jax.vmap(jax.random.normal)(keys).shape  # (4,)
-jax.random.fold_in(jax.random.key(0), 7).shape  # ()
+jax.random.fold_in(jax.random.key(2), 7).shape  # ()
 
 # ---- Derivatives
 f = lambda x: (x**2).sum()

@@ -66,6 +66,8 @@ def look(rows: jax.Array) -> None:
 
 # --8<-- [start:save]
 def save(rows: jax.Array, path: str) -> None:
+    if jax.process_count() > 1 and rows.is_fully_addressable:
+        raise ValueError("each process made these rows, not all together")
     everything = process_allgather(rows, tiled=True)  # every process
     if jax.process_index() == 0:
         np.save(path, everything)  # process 0 alone
