@@ -11,7 +11,9 @@ params = {"w": jnp.zeros(3), "b": jnp.array(0.0)}
 
 
 def loss(params, xs, ys):
-    return jnp.mean((xs @ params["w"] + params["b"] - ys) ** 2)
+    guess = xs @ params["w"] + params["b"]
+    assert guess.shape == ys.shape  # a column would broadcast
+    return jnp.mean((guess - ys) ** 2)
 
 
 @jax.jit

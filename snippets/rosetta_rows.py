@@ -82,13 +82,15 @@ torch.ones_like(m)
 jnp.ones_like(m)
 
 # %% A range
-# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones.
+# dtype: NumPy and PyTorch return 64-bit integers, JAX 32-bit ones, which go on at -2**31 after 2**31 - 1, without an error.
 # numpy
 np.arange(2, 8, 2)
 # torch
 torch.arange(2, 8, 2)
 # jax
 jnp.arange(2, 8, 2)
+# proof
+assert jnp.arange(2**31 - 1, 2**31 + 1).tolist() == [2**31 - 1, -(2**31)]
 
 # %% Evenly spaced numbers
 # dtype: NumPy's default float is float64.
@@ -326,11 +328,14 @@ y[0] = 9
 y
 
 # %% An array with one element changed
-# note: JAX copies the array. Under `jax.jit`, an argument is copied too unless you donate it.
+# note: JAX copies the array. Under `jax.jit`, an argument is copied too unless you donate it. A value too large for an integer type wraps around; NumPy raises.
 # numpy
 y = x.copy()
 y[0] = 9
 y
+# proof
+y = np.zeros(1, np.uint8)
+assert error(lambda: y.__setitem__(0, 300)) == "OverflowError"
 # torch
 y = x.clone()
 y[0] = 9
@@ -342,6 +347,7 @@ f = lambda x: x.at[0].set(9)
 keep, give = jax.jit(f), jax.jit(f, donate_argnums=0)
 reused = [g.lower(x).compile().memory_analysis().alias_size_in_bytes for g in (keep, give)]
 assert reused == [0, x.nbytes]
+assert jnp.array([1], jnp.uint8).at[0].set(300) == 44
 
 # %% Add to a slice
 # numpy
@@ -886,12 +892,18 @@ x.sort()
 x.sort()
 
 # %% The two largest
+# note: NumPy puts NaN first. JAX puts it first or last, by its sign bit, so the result may not contain it.
 # numpy
 np.sort(x)[..., ::-1][..., :2]
+# proof
+assert np.isnan(np.sort(np.array([1, -np.nan, 2, 3]))[::-1][0])
 # torch
 torch.topk(x, 2).values
 # jax
 jax.lax.top_k(x, 2)[0]
+# proof
+assert jax.lax.top_k(jnp.array([1, -jnp.nan, 2, 3]), 2)[0].tolist() == [3, 2]
+assert jnp.isnan(jax.lax.top_k(jnp.array([1, jnp.nan, 2, 3]), 2)[0][0])
 
 # %% Distinct values
 # note: Under `jax.jit`, pass `size=`: values beyond it are cut off, and missing ones are filled with the smallest.
@@ -908,15 +920,21 @@ assert f(jnp.array([2.0, 1, 2])).tolist() == [1, 2] == f(x).tolist()
 assert f(jnp.array([5.0, 5])).tolist() == [5, 5]
 
 # %% Clip
+# note: In JAX, a limit that does not fit into an integer type wraps around: -1 is 255 for a `uint8`.
 # numpy
 np.clip(x, 1.5, 2.5)
+# proof
+assert np.clip(np.array([3, 200], np.uint8), -1, 5).tolist() == [3, 5]
 # torch
 x.clamp(1.5, 2.5)
 # jax
 jnp.clip(x, 1.5, 2.5)
+# proof
+assert jnp.clip(jnp.array([3, 200], jnp.uint8), -1, 5).tolist() == [5, 5]
+assert jnp.clip(jnp.array([3, 200], jnp.uint8), 0, 300).tolist() == [3, 44]
 
 # %% Softmax
-# note: JAX takes the last axis unless you pass `axis=`, so each row of a matrix sums to 1.
+# note: JAX takes the last axis unless you pass `axis=`, so each row of a matrix sums to 1. Pass floats: differences of small integers wrap around.
 # numpy
 e = np.exp(x - x.max(-1, keepdims=True))
 e / e.sum(-1, keepdims=True)
@@ -926,6 +944,7 @@ torch.softmax(x, dim=0)
 jax.nn.softmax(x)
 # proof
 assert jnp.allclose(jax.nn.softmax(m).sum(1), 1)
+assert jax.nn.softmax(jnp.array([100, -100], jnp.int8)).argmax() == 1
 
 # %% Log of a sum of exponentials
 # note: Without `axis=`, JAX's sum is over all axes, unlike its softmax.
@@ -1022,12 +1041,19 @@ torch.linalg.cholesky(-torch.eye(2))
 jnp.linalg.cholesky(-jnp.eye(2))
 
 # %% Eigenvalues of a symmetric matrix
+# note: NumPy reads only the lower triangle. JAX averages the matrix and its transpose, so it needs both triangles.
 # numpy
 np.linalg.eigvalsh(m @ m.T)
+# proof
+a = np.array([[2.0, 0], [1, 2]])
+assert np.allclose(np.linalg.eigvalsh(a), [1, 3])
 # torch
 torch.linalg.eigvalsh(m @ m.T)
 # jax
 jnp.linalg.eigvalsh(m @ m.T)
+# proof
+a = jnp.array([[2.0, 0], [1, 2]])
+assert jnp.allclose(jnp.linalg.eigvalsh(a), jnp.array([1.5, 2.5]))
 
 # %% Singular values
 # numpy

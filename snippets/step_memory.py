@@ -17,8 +17,9 @@ Params = dict[str, jax.Array]
 
 def block(x: jax.Array, w: Params) -> tuple[jax.Array, None]:
     examples, time, width = x.shape
-    size = jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True) + 1e-6)
-    qkv = checkpoint_name((x * size) @ w["qkv"], "qkv")
+    exact = x.astype(jnp.float32)  # the square of 256 is no float16
+    size = jax.lax.rsqrt(jnp.mean(exact**2, axis=-1, keepdims=True) + 1e-6)
+    qkv = checkpoint_name((exact * size).astype(x.dtype) @ w["qkv"], "qkv")
     q, k, v = jnp.split(qkv.reshape(examples, time, 4, -1), 3, axis=-1)
 
     scores = jnp.einsum("nqhd,nkhd->nhqk", q, k) / width**0.5

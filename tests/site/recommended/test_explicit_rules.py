@@ -13,6 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from tests.site.recommended.attack import attack, examples, program, search
 from tests.site.recommended.devices import mesh
+from tests.site.recommended.shown import shows
 from tests.site.strategies import arrays, assert_same
 
 PAGE = "scale/explicit-rules.md"
@@ -231,3 +232,22 @@ def biased() -> Callable[..., Any]:
         return jax.reshard(jax.grad(loss)(bias), P())
 
     return jax.jit(slope)
+
+
+@pytest.mark.parametrize("loop", ["scan", "while_loop"])
+def test_a_loop_that_adds_partial_sums_from_outside_is_right_only_as_said(loop: str) -> None:
+    shows(f"{PAGE}#unreduced", "a partial sum made outside the loop is wrong, too, and on jax 0.10.2 so is a `scan`")
+    loops: dict[str, Callable[[Any], Any]] = {
+        "scan": lambda u: jax.lax.scan(lambda c, _: (c + u, None), u, None, 2)[0],
+        "while_loop": lambda u: jax.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + u), (0, u))[1],
+    }
+    a, w = np.ones((8, 8), np.float32), np.ones((8, 4), np.float32)
+
+    def tripled(a: Any, w: Any) -> Any:
+        parts = named("product")["product"](a, w, P("data", unreduced={"model"}))
+        return jax.reshard(loops[loop](parts), P("data"))
+
+    with jax.set_mesh(mesh(4, 2)):
+        found = jax.jit(tripled)(jax.device_put(a, P("data", "model")), jax.device_put(w, P("model")))
+    right = loop == "scan" and jax.__version_info__ >= (0, 12)
+    assert bool((np.asarray(found) == 3 * a @ w).all()) == right
