@@ -40,7 +40,8 @@ def test_solvers_return_zeros_for_a_nan_as_said() -> None:
     shows("answers/linear-algebra.md#sparse-solve", "if `b` contains a NaN, `x` is zeros")
     says("science/transforms.md", "If the right side contains a NaN, all three return zeros.")
     bad = ALL_ONES.at[1].set(jnp.nan)
-    for solver in cg, gmres, bicgstab:
+    solvers: Any = cg, gmres, bicgstab
+    for solver in solvers:
         assert not solver(lambda x: 2 * x, bad)[0].any()
     operator = lx.MatrixLinearOperator(jnp.eye(4), lx.positive_semidefinite_tag)
     found = lx.linear_solve(operator, bad, lx.CG(rtol=1e-5, atol=1e-5))
@@ -157,7 +158,7 @@ def test_a_column_of_targets_is_refused_where_losses_broadcast() -> None:
     )
     column, modern = jnp.ones((4, 1)), import_module("modern")
     names = {"predict": lambda params, x: x}
-    losses = [
+    losses: list[Any] = [
         lambda x, y: program("scale/explicit-rules.md", "loss", jnp=jnp, **names)["loss"](None, x, y),
         lambda x, y: program("scale/eight-devices.md", "loss", jnp=jnp)["loss"](jnp.eye(1), x[:, None], y[:, None]),
         lambda x, y: modern.loss({"w": jnp.ones(1), "b": 0.0}, x[:, None], y),
