@@ -283,3 +283,14 @@ def test_a_step_of_the_cheat_sheet_does_not_get_a_key_that_was_split_off() -> No
     assert split and folded and not split & folded
     root = jax.random.key(0)
     assert jax.random.fold_in(root, 1) == jax.random.split(root, 3)[1]  # which is why
+
+
+@pytest.mark.parametrize("number", [100_000, np.array([100_000])])
+def test_integers_keep_their_bits_without_jit_as_said(number: Any) -> None:
+    shows("answers/printing-and-debugging.md#breakpoint", "an integer of Python or NumPy does not wrap around here")
+    says("debug/stop.md", "so the square of 100,000 is right there, but under `jit` it wraps around without an error")
+    square = jax.jit(lambda x: x * x)
+    with jax.disable_jit():
+        assert square(number) == 10**10
+        assert square(jnp.asarray(number)) == 10**10 - 2**33
+    assert square(number) == 10**10 - 2**33
