@@ -55,12 +55,16 @@ def contents(head: str, base: str, parts: Iterable[tuple[str, list[ListedPage]]]
     files = {title: f"llms-{unique(slugify(title, '-') or 'part', used)}.txt" for title in groups if title}
     forms: dict[str, list[str]] = {}  # of each part, the shortest first
     for title, entries in groups.items():
-        asked = any(entry.questions for entry in entries)
+        with_questions = any(entry.questions for entry in entries)
         link = (
-            f"- [{count(len(entries), 'page')}{', with its questions' * asked}]({base}{files[title]})" if title else ""
+            f"- [{count(len(entries), 'page')}{', with its questions' * with_questions}]({base}{files[title]})"
+            if title
+            else ""
         )
         lists = [[entry.short for entry in entries], [entry.line for entry in entries]]
-        forms[title] = [link] * bool(title) + ["\n".join([*each, *[link] * (asked and bool(title))]) for each in lists]
+        forms[title] = [link] * bool(title) + [
+            "\n".join([*each, *[link] * (with_questions and bool(title))]) for each in lists
+        ]
 
     def text() -> str:
         found = (f"## {title or 'Start here'}\n\n{form[-1]}" for title, form in forms.items())

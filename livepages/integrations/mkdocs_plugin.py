@@ -282,7 +282,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
         self._catch_up(page, config)
         self._content = page.content
-        if self._index.knows(page, config):
+        if self._index.has_entries_of(page, config):
             page.content = ""
         else:
             page.content = re.sub(r"</?span\b[^>]*>|<svg\b.*?</svg>", "", page.content or "", flags=re.DOTALL)

@@ -51,7 +51,7 @@ class BlockError(Exception):
 
 
 @dataclass(frozen=True)
-class _Told:
+class _FailureText:
     """A failure as pytest shows one: whole, and its first line in the summary."""
 
     text: str
@@ -194,7 +194,7 @@ class UnreadableItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page and line, and what is wrong there."""
-        return _Told(str(excinfo.value))
+        return _FailureText(str(excinfo.value))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return where the fault is; pytest counts lines from 0."""
@@ -234,7 +234,7 @@ class BlockItem(TestBlock):
             raise BlockError(str(Failure(block.page, block.line, block.line, self.mark_error)))
         run = runs.of(self.page)
         result = run.results[block.index]
-        if result.stopped_by and not self._is_asked(result.stopped_by.block):
+        if result.stopped_by and not self._is_selected(result.stopped_by.block):
             # Nothing else would report the failure.
             failed = result.stopped_by.failure
             raise BlockError(
@@ -256,7 +256,7 @@ class BlockItem(TestBlock):
             found_here = (here, f"{found.host.name} ({found.host.label})", block.page, block.line, difference)
             self.user_properties.append((_DIFFERS, found_here))
 
-    def _is_asked(self, block: Block) -> bool:
+    def _is_selected(self, block: Block) -> bool:
         """Return whether another block of the page is tested as well."""
         items = (item for item in self.session.items if isinstance(item, BlockItem))
         return any((item.page.path, item.block.index) == (self.page.path, block.index) for item in items)
@@ -264,7 +264,7 @@ class BlockItem(TestBlock):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
         """The failure as page, line and filtered traceback."""
         if isinstance(excinfo.value, BlockError):
-            return _Told(str(excinfo.value))
+            return _FailureText(str(excinfo.value))
         return pytest.Item.repr_failure(self, excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:

@@ -29,8 +29,8 @@ class Index:
         """Remember how the questions of a page are worded."""
         self._wordings[page.file.src_uri] = {question.id: question.wordings for question in questions}
 
-    def knows(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
-        """Return whether the page's entries are known; call it before the theme adds them."""
+    def has_entries_of(self, page: MkDocsPage, config: MkDocsConfig) -> bool:
+        """Return whether the page's entries are kept; call it before the theme adds them."""
         search = plugin_of_theme(config, "search")
         index = getattr(getattr(search, "provider", search), "search_index", None)  # MaterialX has it in a provider
         self._entries = index.entries if index else []
