@@ -15,6 +15,13 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def caches_cleared() -> Iterator[None]:
+    """Forget what a module has compiled: for made-up inputs of many shapes, all modules together would need gigabytes."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture(scope="module")
 def compiled_anew() -> Iterator[None]:
     """For what reads the log or the notes of the compiler, which may be those of the program that was kept."""
