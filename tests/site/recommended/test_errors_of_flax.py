@@ -273,3 +273,44 @@ def test_a_carry_is_a_running_sum(x: Array) -> None:
     room = 0.006 * (1 + np.abs(x).max())
     near(total, sums[-1], atol=room)
     near(before, [0, *sums[:-1]], atol=room)
+
+
+@attack(f"{NNX}#split-twice", x=small((6,)))
+def test_layers_that_are_split_once_drop_apart(x: Array) -> None:
+    y, layers = fixed(f"{NNX}#split-twice", {"jnp.ones(4), layers)": "x, layers), layers"}, x=jax.numpy.asarray(x / 8))
+    assert ((y == 0) | (y == x)).all()  # three times kept, and three times doubled
+    keys = jax.random.key_data(layers.dropout.rngs.key[...])
+    assert len({tuple(key) for key in keys.tolist()}) == 3
+    refused(f"{NNX}#split-twice", {"jnp.ones(4)": "x"}, x=jax.numpy.asarray(x))
+
+
+@attack(f"{NNX}#channels", images=small((2, 3, 4, 5)))
+def test_channels_that_are_last_are_normalized(images: Array) -> None:
+    given = jax.numpy.asarray(images / 8)
+    [found] = fixed(f"{NNX}#channels", {", 1, -1)).shape": ", 1, -1))"}, images=given)
+    wide = np.moveaxis(images.astype(float) / 8, 1, -1)
+    mean, variance = wide.mean((0, 1, 2)), wide.var((0, 1, 2))
+    np.testing.assert_allclose(found, (wide - mean) / np.sqrt(variance + 1e-5), rtol=1e-3, atol=0.02)
+    refused(f"{NNX}#channels", images=given)
+
+
+@attack(f"{FLAX}#layer-in-loop", x=small((3, 2)))
+def test_a_layer_refines_three_times(x: Array) -> None:
+    refine = program(f"{FLAX}#layer-in-loop", "Refine", nn=nn, jax=jax)["Refine"]()
+    variables = refine.init(jax.random.key(0), x)
+    [layer] = variables["params"].values()
+    expected = x.astype(float)
+    for _ in range(3):
+        expected = expected + expected @ np.asarray(layer["kernel"], float) + np.asarray(layer["bias"], float)
+    room = 1e-5 * (1 + np.abs(expected).max())
+    for apply in (refine.apply, jax.jit(refine.apply)):
+        np.testing.assert_allclose(apply(variables, x), expected, rtol=1e-4, atol=room)
+
+
+@attack(f"{FLAX}#frozen-mask", kernel=small((2, 2)), bias=small((2,)))
+def test_only_what_the_mask_names_decays(kernel: Array, bias: Array) -> None:
+    weights = freeze({"kernel": kernel, "bias": bias})
+    [updates] = fixed(f"{FLAX}#frozen-mask", weights=weights, unfreeze=unfreeze)
+    near(updates["kernel"], -0.1 * 0.5 * kernel.astype(float))
+    np.testing.assert_array_equal(updates["bias"], 0)
+    refused(f"{FLAX}#frozen-mask", weights=weights)

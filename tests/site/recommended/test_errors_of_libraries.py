@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy import special
 
@@ -163,3 +164,49 @@ def test_a_schedule_warms_up_and_decays(warm: int, more: int) -> None:
         "warmed(5000)": f"warmed({warm + more})",
     }
     near(fixed(f"{LIBRARIES}#decay-steps", changes), [0, 0.1, 0])
+
+
+@attack(f"{LIBRARIES}#trees-differ", head=small((2,)), change=st.sampled_from([0.0, 1e-5, 5e-4, 2e-3, 0.1]))
+def test_trees_are_equal_within_the_tolerance(head: Array, change: float) -> None:
+    given = {"old": {"head": head}, "new": {"head": (head * (1 + change)).astype(head.dtype)}}
+    expected = np.abs(given["old"]["head"] - given["new"]["head"]).max()
+    if np.allclose(given["old"]["head"], given["new"]["head"], rtol=1e-3, atol=0):
+        [found] = fixed(f"{LIBRARIES}#trees-differ", **given)
+        near(found["head"], expected)
+    else:
+        with pytest.raises(AssertionError, match="differ in leaves 'head'"):
+            fixed(f"{LIBRARIES}#trees-differ", **given)
+
+
+@attack(f"{LIBRARIES}#gradient-of-predictions", kernel=small((2, 1)), inputs=small((3, 2)), targets=small((3, 1)))
+def test_gradients_are_of_the_parameters(kernel: Array, inputs: Array, targets: Array) -> None:
+    given: dict[str, Any] = {
+        "layer": {"kernel": kernel / 8, "bias": np.ones(1, "float32")},
+        "inputs": inputs / 8,
+        "targets": targets / 8,
+    }
+    [gradients] = fixed(f"{LIBRARIES}#gradient-of-predictions", **given)
+    wide = inputs.astype(float) / 8
+    residual = wide @ (kernel.astype(float) / 8) + 1 - targets.astype(float) / 8
+    room = 1e-5 * (1 + np.abs(wide).max()) * (1 + np.abs(residual).max())
+    np.testing.assert_allclose(gradients["kernel"], 2 / 3 * wide.T @ residual, rtol=1e-3, atol=room)
+    np.testing.assert_allclose(gradients["bias"], 2 * residual.mean(0), rtol=1e-3, atol=room)
+    refused(f"{LIBRARIES}#gradient-of-predictions", **given)
+
+
+@attack(f"{LIBRARIES}#hyperparams", slope=small((2,)))
+def test_the_rate_of_a_chain_is_set(slope: Array) -> None:
+    rate, _, update = fixed(f"{LIBRARIES}#hyperparams", {"jnp.array([0.6, -0.8])": "slope"}, slope=slope)
+    near(rate, 0.1)
+    wide = slope.astype(float)
+    np.testing.assert_allclose(update, -0.01 * wide / max(1.0, float(np.linalg.norm(wide))), rtol=1e-4, atol=1e-7)
+
+
+@attack(f"{LIBRARIES}#value-fn", x=small((3,)), y=small((3,)))
+def test_a_line_search_comes_nearer(x: Array, y: Array) -> None:
+    given: dict[str, Any] = {"w": jax.numpy.array(0.0), "x": jax.numpy.asarray(x / 8), "y": jax.numpy.asarray(y / 8)}
+    [w] = fixed(f"{LIBRARIES}#value-fn", **given)
+    wide_x, wide_y = x.astype(float) / 8, y.astype(float) / 8
+    assert ((float(w) * wide_x - wide_y) ** 2).mean() <= (wide_y**2).mean() * (1 + 1e-5)
+    assert float(w) * (wide_x * wide_y).mean() >= -1e-5
+    refused(f"{LIBRARIES}#value-fn", **given)

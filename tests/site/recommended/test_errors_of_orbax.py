@@ -62,3 +62,10 @@ def test_an_array_comes_back_under_its_name(x: float) -> None:
     changes = {"jnp.ones(3)": "jnp.full(3, x)"}
     [array] = fixed(f"{ORBAX}#single-array", changes, x=x, folder=Path(tempfile.mkdtemp()))
     np.testing.assert_array_equal(array, np.full(3, x, "float32"))
+
+
+@attack(f"{ORBAX}#reserved-metrics", x=st.sampled_from([0.25, -3.0, 7, 1e-30]))
+def test_metrics_come_back_from_json(x: float) -> None:
+    [metrics] = fixed(f"{ORBAX}#reserved-metrics", {"0.75": "x"}, x=x, folder=Path(tempfile.mkdtemp()))
+    assert metrics == {"accuracy": x}
+    refused(f"{ORBAX}#reserved-metrics", {"0.75": "x"}, x=x, folder=Path(tempfile.mkdtemp()))

@@ -129,3 +129,20 @@ def test_a_step_of_the_sampler_moves_a_point(start: Array, steps: int) -> None:
     changes = {"leapfrog.init(jnp.ones(2))": "leapfrog.init(start)", "steps=5": f"steps={steps}", ".position.shape": ""}
     [state] = fixed(f"{SAMPLERS}#algorithm-arguments", changes, start=np.clip(start, -3, 3))
     near(state.logdensity, -0.5 * (np.asarray(state.position, float) ** 2).sum())
+
+
+@attack(f"{SAMPLERS}#group-index", group=st.lists(st.integers(0, 2), min_size=5, max_size=5), y=small((5,)))
+def test_a_row_has_the_effect_of_its_group(group: list[int], y: Array) -> None:
+    rows = np.clip(y, -9, 9)
+    [density] = fixed(f"{SAMPLERS}#group-index", {"jnp.zeros(5)": "y"}, group=jax.numpy.array(group), y=rows)
+    effects = np.arange(3.0)
+    expected = stats.norm.logpdf(effects).sum() + stats.norm.logpdf(rows.astype(float), effects[group]).sum()
+    near(density, expected)
+
+
+@attack(f"{SAMPLERS}#algorithm-called", seed=st.integers(0, 3))
+def test_a_chain_takes_every_step(seed: int) -> None:
+    changes = {"jax.random.key(0), 10": f"jax.random.key({seed}), 10", "last.position.shape": "last"}
+    last, rates = fixed(f"{SAMPLERS}#algorithm-called", changes)
+    near(last.logdensity, -0.5 * (np.asarray(last.position, float) ** 2).sum())
+    assert rates == (10,)
