@@ -168,7 +168,7 @@ def test_a_schedule_warms_up_and_decays(warm: int, more: int) -> None:
 
 @attack(f"{LIBRARIES}#trees-differ", head=small((2,)), change=st.sampled_from([0.0, 1e-5, 5e-4, 2e-3, 0.1]))
 def test_trees_are_equal_within_the_tolerance(head: Array, change: float) -> None:
-    given = {"old": {"head": head}, "new": {"head": (head * (1 + change)).astype(head.dtype)}}
+    given: dict[str, Any] = {"old": {"head": head}, "new": {"head": (head * (1 + change)).astype(head.dtype)}}
     expected = np.abs(given["old"]["head"] - given["new"]["head"]).max()
     if np.allclose(given["old"]["head"], given["new"]["head"], rtol=1e-3, atol=0):
         [found] = fixed(f"{LIBRARIES}#trees-differ", **given)
