@@ -57,7 +57,7 @@ def test_bytes_of_arrays_on_several_devices_are_counted_as_said() -> None:
 
 def test_arrays_of_other_lengths_lose_rows_in_batches_as_said() -> None:
     shows(f"{MEMORY}#vmap-in-chunks", "with `batch_size`, 6 rows beside 7 raise no error, and the last is dropped")
-    says("basics/vmap.md", "where 6 rows meet 7, `batch_size=2` drops the last without an error")
+    says("basics/vmap.md", "if one has 6 rows and the other 7, `batch_size=2` drops the last row without an error")
     pair = jnp.arange(6), jnp.arange(7)
     assert jax.lax.map(lambda ab: ab[0] + ab[1], pair, batch_size=2).tolist() == [0, 2, 4, 6, 8, 10]
     with pytest.raises(ValueError, match="different leading axis sizes"):
@@ -225,7 +225,7 @@ def test_an_image_comes_back_from_floats_as_it_was() -> None:
 
 def test_one_sender_beside_three_receivers_is_refused_and_a_negative_label_is_named() -> None:
     page = "train/graphs.md"
-    says(page, "It also refuses one sender beside three receivers, where JAX takes the one for all three.")
+    says(page, "It also refuses one sender for three receivers, which JAX would use for all three.")
     says(page, "A label of -1 counts as the last class")
     found = program(page, "Graph", "checked", "network", "loss", "init")
     graph = found["Graph"](np.ones((4, 2), np.float32), np.array([0]), np.array([1, 2, 3]))
