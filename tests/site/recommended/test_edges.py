@@ -383,8 +383,8 @@ def test_losses_of_logits_in_bfloat16_are_averaged_in_float32(dtype: Any) -> Non
 
 
 def test_a_power_of_integers_and_a_fill_value_are_cut_as_said() -> None:
-    says("basics/updates.md", "a negative one gives wrong integers, where NumPy raises an error")
-    says("basics/updates.md", "without a word, as in `full_like`")
+    says("basics/updates.md", "a negative exponent gives wrong integers, where NumPy raises an error")
+    says("basics/updates.md", "without a warning, as in `full_like`")
     assert jnp.array([2, 3]).at[:].power(-1).tolist()[0] == 0  # and what 3 becomes is large
     assert jnp.full_like(jnp.uint8([0]), 300).tolist() == [44]
 
