@@ -17,8 +17,6 @@ const full = (name) =>
     .replace(/^np\./, "numpy.")
     .replace(/^(lax|nn|random|tree|tree_util|scipy)\./, "jax.$1.");
 
-const NEAREST = " The nearest sections are:";
-
 // The shortest of the names that end with this one.
 const last = (byEnd, name) =>
   [...byEnd.keys()]
@@ -26,50 +24,61 @@ const last = (byEnd, name) =>
     .sort((a, b) => a.length - b.length)
     .map((end) => byEnd.get(end))[0];
 
-let whole; // the sections with their texts
-
-export const find = async (query, index = whole ??= readAll()) => {
-  const site = await index;
-  const { partial, sections, byEnd } = site;
-  site.pages ??= new Map(
-    sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]),
-  );
-  const message = messageOf(query.trim());
-  const typed = query.trim();
-  const translated = message ? typed : replaceLayTerms(typed);
-  const text = message || partial ? translated : corrected(translated, site);
-  let hits = rank(site, text, message);
+// What a query is the name of: a section, by its anchor or as an old name; or a public name that no section is about.
+const named = async ({ byEnd, partial, sections }, text, message) => {
   const end = (message || /'/.test(text) ? missing(message || text) : full(text)).toLowerCase();
   const quoted = message || /['`:]/.test(text);
   const row = quoted ? rowOf(message || text, sections) : undefined;
-  const named = byEnd.get(text.toLowerCase()) ?? byEnd.get(end);
-  const exact = (!quoted && named) || byEnd.get(`old-${end}`) || (!message && (row ?? named ?? last(byEnd, end)));
+  const section = byEnd.get(text.toLowerCase()) ?? byEnd.get(end);
+  const exact = (!quoted && section) || byEnd.get(`old-${end}`) || (!message && (row ?? section ?? last(byEnd, end)));
   const name = exact || partial ? undefined : await released(end, message || /'/.test(text));
-  const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
-  let note = "";
-  // A message has an entry of its own, or none; what else is near comes after it.
-  const ofPython = message.match(OF_PYTHON)?.[1];
+  return { end, exact, row, name };
+};
+
+// The hit that explains a message, or a question that quotes one.
+const entryOf = (hits, query, message, ofPython) => {
   const found = hits.find(({ section, share, literal }) =>
     ofPython ? explains(section, ofPython, query) : section.kind === "error" && ofCall(section, query) &&
       (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
   );
-  const entry = message ? preferAnswer(hits, found) : found;
-  const own = exact || (!name && !entry && row);
-  if (own) hits = [{ section: own, matched: terms(text) }, ...hits.filter(({ section }) => section !== own)];
-  else if (name) hits = [{ section: name, matched: terms(text) }, ...hits];
-  else if (entry) hits = [entry, ...hits.filter((hit) => hit !== entry)];
-  else if (unknown.length && !message) {
-    note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}.${NEAREST}`;
-  } else if (ofPython || message && !answersMessage(hits[0], message, end)) {
-    note = `This message has no entry here.${NEAREST}`;
-  } else if (!message && !(hits[0]?.share >= 0.45)) {
-    note = `Nothing here answers that as asked.${NEAREST}`;
+  return message ? preferAnswer(hits, found) : found;
+};
+
+let whole; // the sections with their texts
+
+export const find = async (query, index = whole ??= readAll()) => {
+  const site = await index;
+  site.pages ??= new Map(
+    site.sections.filter(({ location, page }) => location === page).map((section) => [section.page, section]),
+  );
+  const typed = query.trim();
+  const message = messageOf(typed);
+  const translated = message ? typed : replaceLayTerms(typed);
+  const text = message || site.partial ? translated : corrected(translated, site);
+  const hits = rank(site, text, message);
+  const ofPython = message.match(OF_PYTHON)?.[1];
+  const { end, exact, row, name } = await named(site, text, message);
+  const entry = entryOf(hits, query, message, ofPython);
+  const section = exact || name || (!entry && row);
+  const first = section ? { section, matched: terms(text) } : entry;
+  const unknown = text.split(/\s+/).filter((word) => isUnknown(word, site));
+  let note = "";
+  if (site.partial) note = "Found in titles and questions; the texts are still on their way.";
+  else if (text !== translated) note = `No section has “${typed}”. These have “${text}”:`;
+  else if (!first) {
+    if (unknown.length && !message) note = `No page has ${unknown.map((word) => `“${word}”`).join(" or ")}.`;
+    // A message has an entry of its own, or none; what else is near comes after it.
+    else if (ofPython || message && !answersMessage(hits[0], message, end)) note = "This message has no entry here.";
+    else if (!message && !(hits[0]?.share >= 0.45)) note = "Nothing here answers that as asked.";
+    if (note && hits.length) note += " The nearest sections are:";
   }
-  if (!hits.length) note = note.replace(NEAREST, "");
-  if (partial) note = "Found in titles and questions; the texts are still on their way.";
-  if (text !== translated) note = `No section has “${typed}”. These have “${text}”:`;
-  hits = hits.slice(0, SHOWN);
-  return { items: grouped(hits, site.pages), suggest: message ? [] : completed(typed, site), note, partial };
+  const ordered = first ? [first, ...hits.filter((hit) => hit !== first && hit.section !== section)] : hits;
+  return {
+    items: grouped(ordered.slice(0, SHOWN), site.pages),
+    suggest: message ? [] : completed(typed, site),
+    note,
+    partial: site.partial,
+  };
 };
 
 if (typeof WorkerGlobalScope !== "undefined") {
