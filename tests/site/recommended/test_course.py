@@ -246,7 +246,7 @@ def masked_integers(x: jax.Array, ok: jax.Array) -> tuple[jax.Array, ...]:
 @attack(x=arrays((5,), "int32"), ok=arrays((5,), "bool"))
 def test_integers_and_booleans_are_masked_and_counted(x: Array, ok: Array) -> None:
     text = " ".join((PROJECT.docs / SHAPES).read_text(encoding="utf-8").split())
-    for words in ("`jnp.where(x < 0, length, x)`", "`jnp.any(x, where=ok)`", "convert them to floats before a softmax"):
+    for words in ("`jnp.where(x < 0, length, x)`", "`jnp.any(x, where=ok)`", "integers to floats before a softmax"):
         assert words in text, words
     most, positive, chances, counts = map(np.asarray, masked_integers(x, ok))
     assert most == x[ok].max(initial=np.iinfo(np.int32).min)
