@@ -1,4 +1,4 @@
-"""Error messages as people paste them, and the programs that gave them."""
+"""Error messages as people paste them, and the programs that raise them."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ import jax, jax.numpy as jnp, numpy as np
 import jax.export
 from jax.sharding import PartitionSpec as P
 
-said = []
+messages = []
 for number, program in enumerate(json.load(sys.stdin)):
     linecache.cache["train.py"] = (len(program), None, program.splitlines(True), "train.py")
     with warnings.catch_warnings(record=True) as warned:
@@ -26,19 +26,20 @@ for number, program in enumerate(json.load(sys.stdin)):
         try:
             exec(compile(program, "train.py", "exec"), dict(jax=jax, jnp=jnp, np=np, partial=partial, P=P))
         except Exception as error:
-            told = traceback.TracebackException.from_exception(error)
-            own = [(frame.filename, frame.lineno, frame.name, frame.line) for frame in told.stack]
-            told.stack = traceback.StackSummary.from_list(frame for frame in own if frame[0] == "train.py")
-            said.append("".join(told.format(chain=False)))
+            raised = traceback.TracebackException.from_exception(error)
+            own = [(frame.filename, frame.lineno, frame.name, frame.line) for frame in raised.stack]
+            raised.stack = traceback.StackSummary.from_list(frame for frame in own if frame[0] == "train.py")
+            messages.append("".join(raised.format(chain=False)))
         else:
-            said.append("".join(f"{w.category.__name__}: {w.message}\n" for w in warned[:1]))
-print(json.dumps(said))
+            messages.append("".join(f"{w.category.__name__}: {w.message}\n" for w in warned[:1]))
+print(json.dumps(messages), flush=True)
+os._exit(0)  # a thread that a failed program has left behind may wait for minutes
 """
 
 
 @dataclass(frozen=True)
 class Pasted:
-    """A message as pasted into the search, the entry it must find, and the program that gave it on a release of jax."""
+    """A message as pasted into the search, the entry it must find, and the program that raises it on a release of jax."""
 
     entry: str
     jax: str
