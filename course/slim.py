@@ -22,7 +22,9 @@ ABSENT = re.compile(
     # Tokens of other languages, as Pygments names them.
     r"\.(c[hms]|g[dehirstu]|go|hll|il|k[dpr]|l|mb|mh|mo|n[ailno]|s[bchrsx]|v[cgi])(?![\w-])|"
     r"--md-(author|clipboard|code-select|post|source|status|tabbed|tasklist|typeset-table|version)|"
-    r"admonition-icon--(abstract|bug|danger|info|question|quote)"
+    r"admonition-icon--(abstract|bug|danger|info|question|quote)|tag-icon|"
+    r"(?<![\w-])(blockquote|d[dlt]|figcaption|figure|h[56]|iframe|video)(?![\w-])|"
+    r"--md-(hue|primary-fg-color--(dark|light)|typeset-(del|ins)-color|warning-)"
 )
 COMMENT = {
     ".css": re.compile(r"(?s)/\*.*?\*/\n*"),

@@ -162,8 +162,10 @@ def test_every_page_links_its_markdown(folder: Path) -> None:
 def test_what_the_style_sheet_leaves_out_is_on_no_page(folder: Path) -> None:
     absent = runpy.run_path(str(reader.ROOT / "course/slim.py"))["ABSENT"]
     for file in folder.rglob("*.html"):
-        classes = " ".join(re.findall(r'\sclass="([^"]*)"', file.read_text(encoding="utf-8"))).split()
+        text = file.read_text(encoding="utf-8")
+        classes = " ".join(re.findall(r'\sclass="([^"]*)"', text)).split()
         assert not [name for name in set(classes) if absent.search(f".{name}")], file
+        assert not [tag for tag in set(re.findall(r"<([a-z]\w*)", text)) if absent.search(tag)], file
 
 
 @pytest.mark.parametrize("url", CHOSEN)
