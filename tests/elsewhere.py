@@ -36,7 +36,7 @@ POINTS = 1.5  # by how much a coordinate of a figure may differ and look the sam
 
 @dataclass(frozen=True)
 class Computer:
-    """A kind of computer, and how this one is told to be one."""
+    """A kind of computer, and the settings that make this one behave like it."""
 
     xla: str = ""  # XLA_FLAGS
     blas: str = ""  # the kernels of OpenBLAS; those of the processor if empty

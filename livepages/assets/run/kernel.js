@@ -1,7 +1,7 @@
 // A kernel of a Jupyter server: its REST interface, and its messages as https://jupyter-client.readthedocs.io has them.
 
 const PATIENCE = 60_000; // milliseconds that a server may take to answer
-const SLOW = 5000; // milliseconds after which a reader is told that it does not
+const SLOW = 5000; // milliseconds after which the reader sees that it does not
 const LATE = 2000; // milliseconds in which a reply comes to what has ended: what is interrupted before it runs has none
 const INTERRUPTED = { status: "error", ename: "KeyboardInterrupt", evalue: "interrupted before it began" };
 const LOOKS = 10_000; // milliseconds between checks that it still answers, while something runs
@@ -73,7 +73,7 @@ export class Kernel {
     await this.#request(this.#path, "DELETE", undefined, true).catch(() => {}); // it ends by itself if that does not reach it
   }
 
-  // Send the server a request, so that a reader is told if no answer comes.
+  // Send the server a request: if no answer comes, the reader sees a message.
   #look() {
     if (this.#waiting.size) return this.#request("/api/status", "GET").catch(() => {});
     clearInterval(this.#looks);
