@@ -33,7 +33,7 @@ COMMENT = {
 VARIABLE = re.compile(r"""(--[\w-]+):(?:"[^"]*"|\((?:"[^"]*"|[^()"])*\)|[^;()"])*;?""")
 ANSWER = re.compile(r'<details class="(success|failure)"')
 EXCLUDED = re.compile(r' data-search-exclude(="[^"]*")?(?=[ >])')
-PRE = re.compile(r"(?s)(<(?P<tag>pre|script|textarea)\b.*?</(?P=tag)>)")
+PRE = re.compile(r"(?s)(<(?P<tag>code|pre|samp|script|textarea)\b.*?</(?P=tag)>)")
 RULE = re.compile(r"(?<=[{}])([^{}]+)\{([^{}]*)\}")
 
 

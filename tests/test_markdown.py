@@ -423,6 +423,8 @@ def test_a_page_keeps_the_indents_of_code_and_nothing_that_was_for_the_search() 
         '<ul data-search-exclude>\n    <li>a\n</ul>\n<pre>a\n    b</pre>\n\n    <div data-search-exclude="1" id="b">'
     )
     assert flush(EXCLUDED.sub("", content)) == '<ul>\n<li>a\n</ul>\n<pre>a\n    b</pre>\n<div id="b">'
+    row = "<code>def f(x):\n    return x\nf(x)</code> <samp>a\n  b</samp>"  # of a table of equivalents
+    assert flush(row + "\n  <b>") == row + "\n<b>"
 
 
 def test_a_style_that_is_left_out_goes_to_its_end() -> None:
