@@ -239,7 +239,7 @@ INHERIT: {ROOT}/mkdocs.yml
 site_name: Small
 nav: [index.md, kept.md, {{Basics: [basics/light.md, basics/eight.md, basics/own.md, basics/checked.md]}}, {{Practice: [practice/speed.md]}}]
 theme: {{custom_dir: {ROOT}/course/theme}}
-hooks: []
+hooks: [{ROOT}/course/slim.py]  # the scripts as the site has them
 not_in_nav: ""
 markdown_extensions:
   - admonition

@@ -23,9 +23,9 @@ export const stub = (source) => {
 // The verdict is on the code that is seen: what an answer of before has defined goes before the next one runs.
 export const cleared = (name) => `globals().pop("${name}", None)`;
 
+// Each line of it begins at the margin, as the site leaves out the indents of scripts (slim.py).
 export const examination = (name) =>
-  `if "${name}" not in globals():
-    raise NameError("${name}: this code does not define ${name}; your answer must have that name")
+  `if "${name}" not in globals(): raise NameError("${name}: this code does not define ${name}; your answer must have that name")
 from examiner import examine
 examine(${name})`;
 
