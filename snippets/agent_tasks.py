@@ -34,7 +34,7 @@ class Task:
 
     @property
     def prompt(self) -> str:
-        """Return what a model is asked."""
+        """The text that a model is given."""
         return (
             f"Write this function in JAX {jax.__version__}. Answer with one Python module in a fenced code block, with "
             f"all imports that it needs, and with nothing after it.\n\n```python\n{BEFORE}"
@@ -88,8 +88,8 @@ def task(stub: str, today: str, old: str) -> Callable[[Check], Check]:
         old: the same for an older release.
     """
     head, _, text = inspect.cleandoc(stub).partition("\n")
-    told = text.replace("\n", "\n    ")
-    written = f'{head}\n    """{told}\n    """\n    return NotImplemented'
+    indented = text.replace("\n", "\n    ")
+    written = f'{head}\n    """{indented}\n    """\n    return NotImplemented'
 
     def whole(code: str) -> str:
         code = inspect.cleandoc(code)

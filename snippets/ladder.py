@@ -205,13 +205,13 @@ def differences(stored: Column, live: Column) -> list[str]:
     for part in PARTS:
         recorded, now = getattr(stored, part), getattr(live, part)
         for name, seen in now.items():
-            before, after = _told(part, recorded.get(name)), _told(part, seen)
+            before, after = _identity(part, recorded.get(name)), _identity(part, seen)
             if before != after:
                 found.append(f"{name} ({part}): recorded {before}, now {after}")
     return found
 
 
-def _told(part: str, seen: Seen | None) -> str:
+def _identity(part: str, seen: Seen | None) -> str:
     return "nothing" if seen is None else seen.text if part == "behaviors" else seen.verdict
 
 
@@ -219,15 +219,15 @@ def _told(part: str, seen: Seen | None) -> str:
 
 
 def live_column(parts: Iterable[str] = PARTS, modules: Iterable[str] = ()) -> Column:
-    """Return what the installed JAX does: of parts and modules that are not asked for, nothing; no module means all."""
-    asked = [idiom for idiom in idioms() if not modules or idiom.module in modules]
+    """Return what the installed JAX does: only of these parts and modules; no module means all."""
+    chosen = [idiom for idiom in idioms() if not modules or idiom.module in modules]
     programs: dict[tuple[str, str], dict[str, str]] = {}  # by part and name of the program: codes by name
     for behavior in behaviors():
         programs.setdefault(("behaviors", behavior.kind), {})[behavior.name] = behavior.code
-    for idiom in asked:
+    for idiom in chosen:
         if idiom.new:
             programs.setdefault(("new", idiom.module), {})[idiom.name] = idiom.new
-    for idiom in asked:
+    for idiom in chosen:
         programs["old", idiom.name] = {idiom.name: idiom.old}
     column = Column({}, {}, {})
     programs = {key: codes for key, codes in programs.items() if key[0] in parts}
@@ -298,7 +298,7 @@ def _see(code: str) -> Seen:
     names: dict[str, object] = {"__name__": "__main__"}
     exec(PRELUDE, names)
     value = None
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             if isinstance(last, ast.Expr):
@@ -306,10 +306,10 @@ def _see(code: str) -> Seen:
                 value = eval(compile(ast.Expression(last.value), "<idiom>", "eval"), names)
             else:
                 exec(compile(code, "<idiom>", "exec"), names)
-        except Exception as error:  # whatever it raises is what is asked for
+        except Exception as error:  # whatever it raises is the result
             return Seen("fails", _plain(f"{type(error).__name__}: {error}"))
-    first = f"{heard[0].category.__name__}: {heard[0].message}" if heard else ""
-    return Seen("warns" if heard else "runs", _plain(value if isinstance(value, str) else first))
+    first = f"{caught[0].category.__name__}: {caught[0].message}" if caught else ""
+    return Seen("warns" if caught else "runs", _plain(value if isinstance(value, str) else first))
 
 
 def _plain(text: str) -> str:

@@ -29,7 +29,7 @@ class End:
     name: str
     warned: str  # the first one that warned, of those before it failed
     gone: str  # the first one on which it failed
-    hinted: str  # the last one whose message said what to write
+    hinted: str  # the last one whose message names the replacement
 
 
 class Ladder:
@@ -61,7 +61,7 @@ class Ladder:
         return ["absent"] * ran[0] + found[ran[0] :] if ran else found
 
     def spans(self, name: str) -> list[tuple[str, str, str, str]]:
-        """Consecutive releases in which an idiom did the same: the verdict, the first, the last, and what was said."""
+        """Consecutive releases in which an idiom did the same: the verdict, the first, the last, and the message."""
         found = []
         rows = zip(self.verdicts(name), self.columns.items())
         for verdict, group in groupby(rows, key=lambda row: row[0]):
@@ -104,14 +104,14 @@ class Ladder:
 
     def _row(self, idiom: Idiom) -> str:
         # A page of all rows has few bytes to spare: a style sheet shows the cells, and a script adds the link to a row.
-        says = _says(self.live.old[idiom.name])
+        says = _outcome(self.live.old[idiom.name])
         cells = "".join(CELLS[verdict] for verdict in self.verdicts(idiom.name))
         parts = [
             f'<div class="live-then"><h3 id="{idiom.anchor}" data-seen="{cells}"><code>{_text(idiom.name)}</code></h3>',
             f"<p>{self.boundaries(idiom)}.{_note(idiom)}{self._write(idiom)}</p>",
             f"<div>{self._new(idiom)}",
             f"<p>{says}</p>"
-            if _says_all(idiom)
+            if _shows_all(idiom)
             else f"<details><summary>{says}</summary><pre><code>{_text(idiom.old)}</code></pre></details>",
             "</div></div>",
         ]
@@ -122,12 +122,12 @@ class Ladder:
         removed = f"{'removed' if _is_name(idiom.name) else 'stopped working'} in {idiom.removed}"
         warned = f"deprecated in {idiom.deprecated}"
         if idiom.removed:
-            told = f"{warned}, {removed}" if idiom.deprecated else removed
+            text = f"{warned}, {removed}" if idiom.deprecated else removed
         elif idiom.deprecated:
-            told = f"{warned}; {self.fate(idiom.name)[0].lower()}{self.fate(idiom.name)[1:]}"
+            text = f"{warned}; {self.fate(idiom.name)[0].lower()}{self.fate(idiom.name)[1:]}"
         else:
-            told = self.fate(idiom.name)
-        return told[0].upper() + told[1:]
+            text = self.fate(idiom.name)
+        return text[0].upper() + text[1:]
 
     def _write(self, idiom: Idiom) -> str:
         since = self.new_since(idiom.name)
@@ -141,7 +141,7 @@ class Ladder:
         if not idiom.new:
             return ""
         seen = self.live.new[idiom.name]
-        broken = f"<p>On this release that gives {_says(seen)}</p>" if seen.end == "fails" else ""
+        broken = f"<p>On this release that gives {_outcome(seen)}</p>" if seen.end == "fails" else ""
         return f"<pre><code>{_text(idiom.new)}</code></pre>{broken}"
 
     def new_since(self, name: str) -> str:
@@ -194,7 +194,7 @@ class Ladder:
         return "\n".join(lines)
 
 
-def _says_all(idiom: Idiom) -> bool:
+def _shows_all(idiom: Idiom) -> bool:
     """Return whether the old code is no more than the name: the name itself, or its import."""
     module, _, name = idiom.name.rpartition(".")
     return idiom.old in (idiom.name, f"import {idiom.name}", f"from {module} import {name}")
@@ -213,7 +213,7 @@ def _note(idiom: Idiom) -> str:
     return " " + re.sub(r"`(.*?)`", r"<code>\1</code>", _text(idiom.note)) if idiom.note else ""
 
 
-def _says(seen: Seen) -> str:
+def _outcome(seen: Seen) -> str:
     if seen.end == "runs":
         return "Runs"
     kind, _, message = seen.text.partition(": ")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def command(site: Path, *arguments: str) -> tuple[int, str]:
-    """Return the exit status of ``python -m`` with these arguments, and all that it has said."""
+    """Return the exit status of ``python -m`` with these arguments, and its output, errors too."""
     done = subprocess.run(
         [sys.executable, "-m", *arguments],
         cwd=site,

@@ -129,7 +129,7 @@ class History:
 
     @property
     def farewell(self) -> str:
-        """The last that a warning or an error said of it."""
+        """The last message of a warning or an error about it."""
         return next((seen.says for _, seen in reversed(self.changes) if seen.says), "")
 
     @property
@@ -258,7 +258,7 @@ def public_modules(package: str) -> Iterator[tuple[str, ModuleType | None, str]]
             if found.name.rpartition(".")[2].startswith("_") or INTERNAL.fullmatch(found.name):
                 continue
             try:
-                with warnings.catch_warnings(record=True) as heard:
+                with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     module = importlib.import_module(found.name)
             except Exception as error:  # a module for other devices or packages, or one that is gone
@@ -268,7 +268,7 @@ def public_modules(package: str) -> Iterator[tuple[str, ModuleType | None, str]]
                 else:
                     print(f"{found.name}: {type(error).__name__}: {says}", file=sys.stderr)
                 continue
-            own = (" ".join(str(each.message).split()) for each in heard)
+            own = (" ".join(str(each.message).split()) for each in caught)
             yield found.name, module, next((says for says in own if found.name in says), "")
             if found.ispkg:
                 places.append((list(module.__path__), found.name + "."))
@@ -327,7 +327,7 @@ def look(owner: object, name: str, anyone: bool = False) -> list[str]:
 
     Returns nothing if there is no such name, and, unless `anyone` may have made it, if it is not the package's own.
     """
-    with warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             value = getattr(owner, name)
@@ -354,11 +354,11 @@ def look(owner: object, name: str, anyone: bool = False) -> list[str]:
             return []
         if any(vars(importlib.import_module(place)).get(name, owner) is value for place in TYPES):
             return []
-    says = next((" ".join(str(each.message).split()) for each in heard), "")
+    says = next((" ".join(str(each.message).split()) for each in caught), "")
     about = ["", ""] if getattr(value, "__module__", "") in TYPES else [parameters(value), sentence(value)]
     if isinstance(owner, type) and isinstance(value, MethodDescriptorType):
         about[0] = re.sub(r"^\(self(, )?", "(", about[0])
-    return ["deprecated" if heard else "there", says, *about]
+    return ["deprecated" if caught else "there", says, *about]
 
 
 def parameters(value: object) -> str:
@@ -415,7 +415,7 @@ def ask(release: str, environments: Path, pythons: list[str], names: Iterable[st
     """Install a release, unless it is, and return its dump, or what can be read there of some names."""
     python = install(release, environments, pythons)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON"))}
-    asked = subprocess.run(
+    done = subprocess.run(
         [python, "-W", "ignore", __file__, "--read" if names else "--dump", "jax", "--release", release],
         env={**kept, "PYTHONPATH": str(environments / release), "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"},
         input="\n".join(names),
@@ -424,8 +424,8 @@ def ask(release: str, environments: Path, pythons: list[str], names: Iterable[st
         check=True,
         timeout=LIMIT,
     )
-    print(f"jax {release}: {asked.stdout.count('[')} names\n{asked.stderr}", file=sys.stderr)
-    found: dict[str, list[str]] = json.loads(asked.stdout)
+    print(f"jax {release}: {done.stdout.count('[')} names\n{done.stderr}", file=sys.stderr)
+    found: dict[str, list[str]] = json.loads(done.stdout)
     return found
 
 

@@ -87,8 +87,8 @@ def read_rows(text: str) -> list[Row]:
         elif line.startswith("# %% "):
             rows.append(Row(line.removeprefix("# %% "), group))
             library = ""
-        elif (said := re.fullmatch(r"# (note|dtype|differs): (.+)", line)) and not library:
-            rows[-1].kind, rows[-1].why = said[1].replace("note", "same"), said[2]
+        elif (comment := re.fullmatch(r"# (note|dtype|differs): (.+)", line)) and not library:
+            rows[-1].kind, rows[-1].why = comment[1].replace("note", "same"), comment[2]
         elif line[:2] == "# " and line[2:] in LIBRARIES:
             library, target = line[2:], rows[-1].code
             target[library] = ""

@@ -541,7 +541,7 @@ def donated_loud() -> None:
 
 @contextlib.contextmanager
 def static_indices() -> Iterator[None]:
-    """Raise where an index that is known while tracing is out of bounds, except where a fill value was asked for."""
+    """Raise where an index that is known while tracing is out of bounds, except where there is a fill value."""
     jax.config.update("jax_check_static_indices", True)
     try:
         yield

@@ -227,7 +227,7 @@ class _File:
         self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
         self.findings: list[Finding] = []
         self.edits: list[Edit] = []
-        self.notes: list[tuple[int, str]] = []  # a statement's first line, and what is said above it
+        self.notes: list[tuple[int, str]] = []  # a statement's first line, and the comment above it
         self.private: set[str] = set()
         self.needed: set[str] = set()  # modules to import
         self.stars = [
@@ -324,17 +324,17 @@ class _File:
         while here is not None:
             if isinstance(here, ast.Try) and any(_catches(handler) for handler in here.handlers):
                 return True
-            if isinstance(here, (ast.If, ast.IfExp)) and self._asks_for_release(here.test, node):
+            if isinstance(here, (ast.If, ast.IfExp)) and self._tests_release(here.test, node):
                 return True
             here = self.parents.get(here)
         return False
 
-    def _asks_for_release(self, test: ast.expr, node: ast.AST) -> bool:
-        """Return whether a condition asks for JAX's version, or whether it has what a node uses."""
-        asked = ast.dump(test).lower()
-        about = any(word in asked for word in ("jax", repr(getattr(node, "attr", None)).lower()))
+    def _tests_release(self, test: ast.expr, node: ast.AST) -> bool:
+        """Return whether a condition reads JAX's version, or whether JAX has what a node uses."""
+        condition = ast.dump(test).lower()
+        about = any(word in condition for word in ("jax", repr(getattr(node, "attr", None)).lower()))
         about = about or any(self.full(each).startswith("jax") for each in ast.walk(test))
-        return about and ("version" in asked or "hasattr" in asked)
+        return about and ("version" in condition or "hasattr" in condition)
 
     def spelled(self, new: str) -> str:
         """A new name as this file can write it; what has to be imported for that is noted."""

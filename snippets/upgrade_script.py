@@ -94,13 +94,13 @@ def advised() -> tuple[dict[str, str], dict[str, str]]:
     there |= {f"{module}.{part}" for module, parts in names().items() for part in parts.split()} | {*names()}
     moved, advice = {}, {}
     for name, history in record.items():
-        said = FIRST.sub("", history.farewell)
-        if not history.gone or name in MOVES or said == history.farewell or not said:
+        message = FIRST.sub("", history.farewell)
+        if not history.gone or name in MOVES or message == history.farewell or not message:
             continue
-        if not {each.rstrip(".") for each in re.findall(r"\bjax(?:\.\w+)+", said)} <= there:
+        if not {each.rstrip(".") for each in re.findall(r"\bjax(?:\.\w+)+", message)} <= there:
             continue
-        advice[name] = said.rstrip(".")
-        new = ELSEWHERE.fullmatch(said)
+        advice[name] = message.rstrip(".")
+        new = ELSEWHERE.fullmatch(message)
         is_module = new and any(other.startswith(f"{new[1]}.") for other in [*record, *names()])
         if new and not is_module and new[1].rpartition(".")[2] == name.rpartition(".")[2]:
             moved[name] = new[1]

@@ -19,16 +19,16 @@ def announce(answer: Answer) -> None:
     for way, function in (("without jit", answer), ("under jit", program)):
         for numbers_ in ([1.0, 3.0], [7.5, 2.0], [7.5, 2.0], [[-2.25, -3.0], [-9.0, -4.0]], 4099.0, [[[5.0], [6.0]]]):
             x = np.array(numbers_, np.float32)
-            with contextlib.redirect_stdout(io.StringIO()) as heard:
+            with contextlib.redirect_stdout(io.StringIO()) as output:
                 same("x", function(jnp.asarray(x)), x)
                 jax.effects_barrier()
-            said = heard.getvalue().strip()
+            printed = output.getvalue().strip()
             wanted = f"largest: {x.max()}"
-            require(said, f"{way}, the call with {numbers_} prints nothing")
-            match = re.fullmatch(r"largest:\s*([-+.e\d]+)", said)  # in any format
+            require(printed, f"{way}, the call with {numbers_} prints nothing")
+            match = re.fullmatch(r"largest:\s*([-+.e\d]+)", printed)  # in any format
             require(
                 match and np.isclose(float(match[1]), x.max()),
-                f"{way}, for {numbers_} it prints {said!r}, expected {wanted!r}",
+                f"{way}, for {numbers_} it prints {printed!r}, expected {wanted!r}",
             )
 
 

@@ -195,7 +195,7 @@ def metropolis(answer: Answer) -> None:
     moves = np.diff(flat, axis=0)
     still = (moves == 0).all(1).mean()
     require(still < 0.01, f"where all densities are equal, it stays in {still:.0%} of its steps, expected never")
-    require(np.any(flat[0]), "the first position is the start: positions are asked for after each step")
+    require(np.any(flat[0]), "the first position is the start: return the position after each step")
     require(not np.allclose(moves, moves[0], atol=0.01), "each step is the same")
     together = np.corrcoef(moves.T)[0, 1]
     require(abs(together) < 0.1, "both coordinates move together: they get the same numbers")

@@ -61,9 +61,12 @@ def judge(answer: Any, name: str) -> None:
     except Exception as error:  # whatever the answer raises is what is wrong with it
         first, *rest = re.sub(r" at 0x[0-9a-f]+", "", f"{type(error).__name__}: {error}").strip().splitlines()
         if "Traceback (most" in first:  # of a callback: JAX's frames, then a line that says what happened
-            said = [first, *rest][-1]
-            refusal = re.match(r"[\w.]*\bRefused: ", said)  # by a function that the check has passed to the answer
-            raise Refused(said[refusal.end() :] if refusal else f"raised {type(error).__name__}: {said}") from None
+            message = [first, *rest][-1]
+            # by a function that the check has passed to the answer
+            refusal = re.match(r"[\w.]*\bRefused: ", message)
+            raise Refused(
+                message[refusal.end() :] if refusal else f"raised {type(error).__name__}: {message}"
+            ) from None
         if first.endswith(":"):  # the sizes, for example, stand below it
             first = " ".join([first, *rest[:4]])
         raise Refused(f"raised {first.removesuffix(': ')}") from error
@@ -140,10 +143,10 @@ def first_at(place: str) -> str:
             firsts.setdefault(getattr(exercise, names).lower(), exercise.name)
     for exercise in ordered:
         firsts.setdefault(exercise.page.rpartition("/")[2], exercise.name)
-    asked = place.strip().lower().removesuffix(".md").strip("/").removeprefix("docs/")
-    if asked in firsts:
-        return firsts[asked]
-    close = difflib.get_close_matches(asked, firsts, n=1)
+    wanted = place.strip().lower().removesuffix(".md").strip("/").removeprefix("docs/")
+    if wanted in firsts:
+        return firsts[wanted]
+    close = difflib.get_close_matches(wanted, firsts, n=1)
     pages = dict.fromkeys(exercise.page for exercise in ordered)
     raise KeyError(
         f"There is no part, page or exercise {place!r}{f'; did you mean {close[0]!r}?' if close else '.'} Begin with\n"
@@ -182,10 +185,10 @@ def _written(answer: Any) -> Any:
         return answer
 
     @functools.wraps(answer)
-    def asked(*args: Any, **options: Any) -> Any:
+    def checked(*args: Any, **options: Any) -> Any:
         result = answer(*args, **options)
         if result is NotImplemented:
             raise NotWritten
         return result
 
-    return asked
+    return checked

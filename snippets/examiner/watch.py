@@ -80,11 +80,11 @@ def watch(file: str | Path, first: str = "") -> None:
             if sys.stdout.isatty():
                 print("\033[2J\033[H", end="")
             print(f"Examining {file.name} …", flush=True)
-            now, said = _examined(file, now)
+            now, message = _examined(file, now)
             if now == "":
-                print(said, flush=True)
+                print(message, flush=True)
                 return
-            print(said + _about(now, text, file), flush=True)
+            print(message + _about(now, text, file), flush=True)
     except KeyboardInterrupt:
         print()
 
@@ -130,20 +130,20 @@ def _first(place: str) -> str:
 
 
 def _examined(file: Path, first: str) -> tuple[str, str]:
-    """The exercise that is not right yet, empty if there is none; and what to say of it."""
+    """The exercise that is not right yet, empty if there is none; and the message about it."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report")
         path = os.pathsep.join([str(Path(__file__).parent.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
         run = "from examiner.watch import main; main()"
         command = [sys.executable, "-c", run, str(file), "--from", first, "--once", str(report)]
         done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, check=False)
-        name, _, said = report.read_text(encoding="utf-8").partition("\n") if report.exists() else (first, "", "")
-    if done.returncode and not said:
-        said = f"The examination of {name} ended early, with exit status {done.returncode}.\n"
+        name, _, message = report.read_text(encoding="utf-8").partition("\n") if report.exists() else (first, "", "")
+    if done.returncode and not message:
+        message = f"The examination of {name} ended early, with exit status {done.returncode}.\n"
     names = verdict.exercises()
     if not name and first != names[0]:  # what was right may have been changed since
         return _examined(file, names[0])
-    return name, said if name else f"All {len(names)} exercises are right."
+    return name, message if name else f"All {len(names)} exercises are right."
 
 
 def _about(name: str, text: str, file: Path) -> str:
