@@ -240,8 +240,8 @@ def main() -> None:
     lines: list[Line] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         site = Path(folder) / "site"
-        if said := reader.build(site):
-            sys.exit(f"the site was not built:\n{said}")
+        if report := reader.build(site):
+            sys.exit(f"the site was not built:\n{report}")
         urls = options.page or reader.urls(site)
         with reader.serve(site) as base:
             browser = reader.launch(playwright)

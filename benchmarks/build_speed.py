@@ -79,8 +79,8 @@ def build(site: Path) -> tuple[float, str]:
 
 def build_unchanged(site: Path, blocks: int) -> float:
     """Seconds for a build that runs nothing, of a site of so many blocks."""
-    taken, said = build(site)
-    assert f" 0 run now, {blocks} unchanged" in said, said
+    taken, output = build(site)
+    assert f" 0 run now, {blocks} unchanged" in output, output
     return taken
 
 
@@ -119,8 +119,8 @@ def measure(root: Path, pages: int, blocks: int, repeat: int) -> dict[str, float
 
     def code() -> float:
         edit(ours, "x ** 2 * ", "x ** 2 * 2 * ")
-        taken, said = build(ours)
-        assert f" {blocks} run now" in said, said
+        taken, output = build(ours)
+        assert f" {blocks} run now" in output, output
         return taken
 
     seconds["execution off"] = best(repeat, lambda: build(sites["off"])[0])

@@ -32,8 +32,8 @@ def builds(root: Path, together: int) -> tuple[int, int]:
         subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for _ in range(together)
     ]
-    said = [build.communicate()[0] for build in running]
-    return sum(WARNING in text for text in said), sum(build.returncode != 0 for build in running)
+    outputs = [build.communicate()[0] for build in running]
+    return sum(WARNING in text for text in outputs), sum(build.returncode != 0 for build in running)
 
 
 def main(wanted: int) -> int:

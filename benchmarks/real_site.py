@@ -36,8 +36,8 @@ SAVED = (
 
 def unchanged(copy: Copy) -> float:
     """Seconds for a build that runs nothing."""
-    seconds, said = copy.build()
-    assert " 0 run now" in said, said
+    seconds, output = copy.build()
+    assert " 0 run now" in output, output
     return seconds
 
 
@@ -50,9 +50,9 @@ def a_word(copy: Copy) -> float:
 def a_block(copy: Copy) -> float:
     """Seconds for a build after an edit of code, without those in which that page ran."""
     copy.edit_code(PAGE, "one more line")
-    seconds, said = copy.build()
-    ran = RAN.findall(said)
-    assert [name for name, _ in ran] == [PAGE], said
+    seconds, output = copy.build()
+    ran = RAN.findall(output)
+    assert [name for name, _ in ran] == [PAGE], output
     return seconds - float(ran[0][1])
 
 
@@ -63,14 +63,14 @@ def best(repeat: int, measure: Callable[[], float]) -> float:
 
 def building(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
     """Measure builds, and yield what was measured, the seconds, and what they are compared with."""
-    seconds, said = copy.build()
-    ran = {name: float(s) for name, s in RAN.findall(said)}
+    seconds, output = copy.build()
+    ran = {name: float(s) for name, s in RAN.findall(output)}
     alone = copy.alone()
     least = sum(s for n, s in ran.items() if n in alone) + sum(s for n, s in ran.items() if n not in alone) / (
         os.cpu_count() or 1
     )
     late = [name for name in list(ran)[len(ran) // 2 :] if name not in alone]
-    asked = min(late, key=lambda name: abs(ran[name] - SECONDS))
+    opened = min(late, key=lambda name: abs(ran[name] - SECONDS))
     yield "cold", seconds, f"{seconds / least:.2f} × the pages' run times ÷ cores ({len(ran)} pages, {least:.0f} s)"
     without = best(repeat, lambda: copy.build("without.yml")[0])
     yield "the engine left out", without, ""
@@ -88,7 +88,7 @@ def building(copy: Copy, repeat: int) -> Iterator[tuple[str, float, str]]:
         served.wait("start/install.md", shown)
         yield "serving with nothing kept: first page served", time.perf_counter() - start, ""
         time.sleep(10)
-        for page, how in ((asked, f" ({ran[asked]:.1f} s)"), (TIMED, ", which runs alone")):
+        for page, how in ((opened, f" ({ran[opened]:.1f} s)"), (TIMED, ", which runs alone")):
             start = time.perf_counter()
             served.wait(page, whole)
             yield f"meanwhile, `{page}` asked for{how}: whole", time.perf_counter() - start, ""

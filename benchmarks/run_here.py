@@ -34,11 +34,11 @@ def main(base: str, *pages: str) -> int:
             start.click()
             bar = page.get_by_role("region", name="Run it here").get_by_role("status")
             bar.filter(has_text=ENDED).wait_for(timeout=LONGEST)
-            said = bar.inner_text().partition(". ")[0]
+            summary = bar.inner_text().partition(". ")[0]
             lines = page.locator(".live-yours .live-note").all_inner_texts()
             differing = [line for line in lines if "Not what is published" in line]
-            wrong += bool(differing) or not said.startswith("All ran")
-            print(f"{url.removeprefix(base)}: {said}", *differing, sep="\n    ", flush=True)
+            wrong += bool(differing) or not summary.startswith("All ran")
+            print(f"{url.removeprefix(base)}: {summary}", *differing, sep="\n    ", flush=True)
     return wrong
 
 

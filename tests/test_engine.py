@@ -260,7 +260,7 @@ ASKS: dict[str, tuple[str, Callable[[Site], object]]] = {
 
 
 @pytest.fixture
-def asked(sites: Callable[[str], Site]) -> Site:
+def asking(sites: Callable[[str], Site]) -> Site:
     """A project with data in it and outside."""
     site = sites("project")
     site.write("data.txt", "a")
@@ -278,14 +278,14 @@ def asked(sites: Callable[[str], Site]) -> Site:
 
 
 @pytest.mark.parametrize("what", ASKS)
-def test_what_a_page_asks_is_covered(asked: Site, what: str) -> None:
+def test_what_a_page_asks_is_covered(asking: Site, what: str) -> None:
     code, change = ASKS[what]
-    page, run = asked.run(code.replace("ROOT", repr(str(asked.root))), head="---\ndepends_on: [declared]\n---\n\n")
+    page, run = asking.run(code.replace("ROOT", repr(str(asking.root))), head="---\ndepends_on: [declared]\n---\n\n")
     assert not run.failures
-    asked.write("unasked", "")
-    assert asked.engine.kept([page]), run
-    change(asked)
-    assert not asked.engine.kept([page])
+    asking.write("unasked", "")
+    assert asking.engine.kept([page]), run
+    change(asking)
+    assert not asking.engine.kept([page])
 
 
 @pytest.mark.parametrize(
@@ -311,18 +311,18 @@ def test_the_variables_that_a_page_reads_are_covered(
 
 
 @pytest.mark.parametrize(
-    ("code", "asked"),
+    ("code", "package"),
     [
         ("from importlib import metadata\nprint(metadata.version('Markdown'))", "Markdown"),
         ("from importlib import metadata\nprint(len([*metadata.distributions()]))", ""),
     ],
 )
 def test_the_versions_that_a_page_asks_for_are_covered(
-    site: Site, monkeypatch: pytest.MonkeyPatch, code: str, asked: str
+    site: Site, monkeypatch: pytest.MonkeyPatch, code: str, package: str
 ) -> None:
     page, _ = site.run(code)
     assert site.engine.kept([page])
-    monkeypatch.setattr(runtime, "version", lambda name: "9.9") if asked else monkeypatch.setattr(
+    monkeypatch.setattr(runtime, "version", lambda name: "9.9") if package else monkeypatch.setattr(
         probes, "_distributions", lambda: []
     )
     assert not site.engine.kept([page])

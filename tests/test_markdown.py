@@ -295,9 +295,9 @@ def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
     begun: list[Build] = []
     begin = Build.begin
 
-    def counted(build: Build, *tell: Any) -> None:
+    def counted(build: Build, *arguments: Any) -> None:
         begun.append(build)
-        begin(build, *tell)
+        begin(build, *arguments)
 
     monkeypatch.setattr(Build, "begin", counted)
     monkeypatch.chdir(site.root)

@@ -191,14 +191,14 @@ class Visit:
         self.requests: list[Request] = []
         self.complaints: list[str] = []
         self._sizes: dict[str, int] = {}  # of what may be kept, when it came over the wire
-        self.page.on("request", self._asked)
+        self.page.on("request", self._requested)
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on(
             "console",
             lambda message: self.complaints.append(f"console: {message.text}") if message.type == "error" else None,
         )
 
-    def _asked(self, request: Request) -> None:
+    def _requested(self, request: Request) -> None:
         self.requests.append(request)
 
     @property
@@ -209,14 +209,14 @@ class Visit:
     @property
     def size(self) -> int:
         """The bytes received over the wire so far, without the search indexes and the worker that reads them."""
-        asked: dict[str, list[Request]] = {}
+        by_url: dict[str, list[Request]] = {}
         for request in self.requests:
             if not re.search(r"/search/\w+\.json$|/workers/search\.", request.url):
-                asked.setdefault(request.url, []).append(request)
-        for url in asked.keys() - self._sizes.keys():
-            sizes = [request.sizes() for request in asked[url]]
+                by_url.setdefault(request.url, []).append(request)
+        for url in by_url.keys() - self._sizes.keys():
+            sizes = [request.sizes() for request in by_url[url]]
             self._sizes[url] = sum(size["responseHeadersSize"] + size["responseBodySize"] for size in sizes)
-        return sum(self._sizes[url] for url in asked)
+        return sum(self._sizes[url] for url in by_url)
 
     @property
     def figures(self) -> int:

@@ -43,7 +43,7 @@ def test_names_are_filtered_by_a_part(visit: Callable[..., Visit]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "name"),
+    ("query", "name"),
     [
         ("jax.experimental.maps", "jax.experimental.maps"),
         ("jnp.fromfunction", "jax.numpy.fromfunction"),
@@ -52,16 +52,16 @@ def test_names_are_filtered_by_a_part(visit: Callable[..., Visit]) -> None:
     ],
 )
 def test_a_name_that_no_section_is_about_is_found_with_its_history(
-    asked: str, name: str, ask: Callable[..., dict[str, Found]]
+    query: str, name: str, ask: Callable[..., dict[str, Found]]
 ) -> None:
-    assert ask([asked])[asked].sections[0] == f"lookup/names/?filter={name}"
+    assert ask([query])[query].sections[0] == f"lookup/names/?filter={name}"
 
 
-@pytest.mark.parametrize("asked", ["jax.numpy", "ModuleNotFoundError: No module named 'jax.config'", "jax.nosuchname"])
+@pytest.mark.parametrize("query", ["jax.numpy", "ModuleNotFoundError: No module named 'jax.config'", "jax.nosuchname"])
 def test_what_the_record_has_nothing_to_say_of_is_left_to_the_pages(
-    asked: str, ask: Callable[..., dict[str, Found]]
+    query: str, ask: Callable[..., dict[str, Found]]
 ) -> None:
-    assert not [place for place in ask([asked])[asked].sections if "?filter=" in place]
+    assert not [place for place in ask([query])[query].sections if "?filter=" in place]
 
 
 def test_such_a_result_leads_to_the_list_of_all_names(visit: Callable[..., Visit]) -> None:

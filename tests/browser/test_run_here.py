@@ -602,8 +602,8 @@ def test_a_kernel_starts_while_its_reader_writes_and_ends_with_the_page(
     code(page, 2).fill(TAX)
     page.get_by_role("button", name="Check tax").click()
     expect(yours(page, 2).locator(".live-verdict")).to_contain_text("tax: right")
-    asked = [request for request in visit.requests if request.url.endswith("/api/kernels")]
-    assert len([request for request in asked if request.method == "POST"]) == 1
+    requests = [request for request in visit.requests if request.url.endswith("/api/kernels")]
+    assert len([request for request in requests if request.method == "POST"]) == 1
     page.goto(f"{served.base}basics/light/")
     until(lambda: not kernels())
     sent.clear()

@@ -138,17 +138,17 @@ def test_the_section_that_is_meant_comes_first(find: Callable[[str], Any], query
         ("ValueError: Path of another checkpoint", "This message has no entry here. The nearest sections are:"),
     ],
 )
-def test_a_result_says_when_it_is_not_what_was_asked(find: Callable[[str], Any], query: str, note: str) -> None:
+def test_a_result_says_when_it_does_not_answer_the_query(find: Callable[[str], Any], query: str, note: str) -> None:
     assert find(query)["note"] == note
 
 
 def test_titles_of_an_older_site_are_asked_for_again(browser: Browser, page: Page) -> None:
     opened = browser.new_page()
-    asked: list[Route] = []
+    routes: list[Route] = []
 
     def answer(route: Route) -> None:
-        asked.append(route)
-        if len(asked) == 1:
+        routes.append(route)
+        if len(routes) == 1:
             route.fulfill(json=SECTIONS[1:])
         else:
             route.continue_()
@@ -156,7 +156,7 @@ def test_titles_of_an_older_site_are_asked_for_again(browser: Browser, page: Pag
     opened.route("**/titles.json", answer)
     opened.goto(page.url)
     (first, *_) = opened.evaluate(FIND, "carrying states")["found"]
-    assert (first["location"], len(asked)) == ("loops/#scan", 2)
+    assert (first["location"], len(routes)) == ("loops/#scan", 2)
     assert "carries" in first["text"]
     opened.close()
 

@@ -19,7 +19,7 @@ from tests.site.test_answers import PAGES, QUESTION
 
 Open = Callable[..., Visit]
 Ask = Callable[[list[str]], dict[str, Found]]
-ASKED: list[dict[str, Any]] = read_yaml("asked.yml")
+QUERIES: list[dict[str, Any]] = read_yaml("asked.yml")
 NOTE = ".live-search-note"
 
 
@@ -48,7 +48,7 @@ def text(source: str) -> str:
 
 @pytest.mark.parametrize("unseen", [False, True], ids=["known", "unseen"])
 def test_what_people_type_leads_to_the_answer(ask: Ask, unseen: bool) -> None:
-    queries = {record["query"]: record["answers"] for record in ASKED if bool(record.get("unseen")) == unseen}
+    queries = {record["query"]: record["answers"] for record in QUERIES if bool(record.get("unseen")) == unseen}
     assert len(queries) >= 250
     found = ask(list(queries))
     missed = {
@@ -66,7 +66,7 @@ def test_no_query_of_the_unseen_half_is_a_wording() -> None:
         for match in QUESTION.finditer(path.read_text())
         for line in match["asked"].splitlines()
     }
-    assert not wordings & {record["query"].lower() for record in ASKED if record.get("unseen")}
+    assert not wordings & {record["query"].lower() for record in QUERIES if record.get("unseen")}
 
 
 @NTH
@@ -80,7 +80,7 @@ def test_every_third_wording_leads_to_its_question(ask: Ask, nth: int) -> None:
     wordings = dict(every_third[::nth])
     found = ask(list(wordings))
     missed = {
-        asked: found[asked].sections[:3] for asked, place in wordings.items() if place not in found[asked].sections[:3]
+        query: found[query].sections[:3] for query, place in wordings.items() if place not in found[query].sections[:3]
     }
     assert len(missed) <= 0.05 * len(wordings), missed
 
@@ -196,8 +196,8 @@ def test_nothing_is_loaded_before_the_field_is_entered(visit: Open) -> None:
     needed = re.compile(r"search/|find|vendor/|workers/")
     assert not [request.url for request in seen.requests if needed.search(request.url)]
     search(seen.page, "vmap")
-    asked = [request for request in seen.requests if needed.search(request.url)]
-    assert sum(request.sizes()["responseBodySize"] for request in asked) <= 900 * 1024
+    requests = [request for request in seen.requests if needed.search(request.url)]
+    assert sum(request.sizes()["responseBodySize"] for request in requests) <= 900 * 1024
 
 
 @pytest.mark.parametrize("lost", [rarely("find.js"), rarely("titles.json"), "texts.json"])
@@ -443,7 +443,7 @@ def test_going_to_an_answer_without_a_reload_works_and_its_questions_are_describ
 @pytest.mark.slow
 def test_programs_get_what_readers_get(ask: Ask, folder: Path) -> None:
     """The script of the site ranks for both: in Chromium, and in the process of `course.answers`."""
-    queries = [*(record["query"] for record in ASKED), *(pasted.pasted for pasted in all_pasted())]
+    queries = [*(record["query"] for record in QUERIES), *(pasted.pasted for pasted in all_pasted())]
     site = Site(folder)
     shown, reported = ask(queries), {query: site.find(query) for query in queries}
     found = {query: Found([hit.location for hit in reported[query].hits], reported[query].note) for query in queries}

@@ -125,15 +125,15 @@ print("Here it is, halve:\\n```python\\nimport jax\\ndef halve(tree):\\n"
 
 @pytest.mark.slow
 def test_programs_for_today_are_right_and_old_ones_are_refused() -> None:
-    asked = [task for task in TASKS.values() if task.check]
-    assert len(TASKS) == 60 and {task.name for task in asked} == FAILS.keys()
+    checked = [task for task in TASKS.values() if task.check]
+    assert len(TASKS) == 60 and {task.name for task in checked} == FAILS.keys()
     codes = [
-        f"from agent_tasks import verdict\nverdict({t.name!r}, {text!r})" for t in asked for text in (t.today, t.old)
+        f"from agent_tasks import verdict\nverdict({t.name!r}, {text!r})" for t in checked for text in (t.today, t.old)
     ]
     (seen,) = ladder.run([[f'jax.config.update("jax_num_cpu_devices", {DEVICES})', *codes]])
     today, old = seen[1::2], seen[2::2]
-    assert {task.name: one.text for task, one in zip(asked, today, strict=True) if one.text != "right"} == {}
-    for task, one in zip(asked, old, strict=True):
+    assert {task.name: one.text for task, one in zip(checked, today, strict=True) if one.text != "right"} == {}
+    for task, one in zip(checked, old, strict=True):
         assert re.search(FAILS[task.name], one.text), (task.name, one.text)
 
 

@@ -51,18 +51,18 @@ def test_every_entry_is_once_in_the_tree_under_its_own_title() -> None:
 def test_the_questions_lead_to_the_entry() -> None:
     wrong = {}
     messages = {message.pasted: message.entry.removeprefix("lookup/").replace("/", ".md") for message in all_pasted()}
-    asked = {
+    questions = {
         sentence: entry
         for pasted, entry in messages.items()
         # What was pasted from its middle has no class.
         if ("rror" in (sentence := pasted.rpartition("\n  File ")[2]) or "arning" in sentence) and entry in dictionary()
     }
-    for sentence, entry in asked.items():
+    for sentence, entry in questions.items():
         question = answer(sentence)
         if not question or entry not in dict(entries(question)):
             wrong[sentence] = question and (question.text, question.found(sentence))
     # A name of the program that is quoted in its message may be a word of another question.
-    assert len(wrong) <= 0.05 * len(asked), wrong
+    assert len(wrong) <= 0.05 * len(questions), wrong
 
 
 def test_a_name_in_quotes_leads_to_the_last_question() -> None:

@@ -87,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ask(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
     """Return the names of the tools, and then their answers."""
 
-    async def asked() -> list[str]:
+    async def call_all() -> list[str]:
         server = StdioServerParameters(command=sys.executable, args=["-m", "course.mcp", str(folder)], cwd=ROOT)
         async with Client(server, read_timeout_seconds=HANG) as client:
             tools = (await client.list_tools()).tools
@@ -98,7 +98,7 @@ def ask(folder: Path, *calls: tuple[str, dict[str, str]]) -> list[str]:
                 output.append("".join(getattr(part, "text", "") for part in result.content))
             return output
 
-    return asyncio.run(asked())
+    return asyncio.run(call_all())
 
 
 def test_the_client_of_the_sdk_gets_answers(folder: Path) -> None:

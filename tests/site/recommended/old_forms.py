@@ -156,7 +156,7 @@ class Form:
     new: str = ""
     across: bool = True
     meant: str = ""
-    said: str = ""
+    note: str = ""
     varies: str = "False"
 
 
@@ -278,7 +278,7 @@ FORMS: dict[str, Form] = {
     "jax.numpy.in1d": Form(
         _of(one("x", 0, 1, 2, 3), y=lambda random: array(random, 0, 1, 2)), {"jnp.arange(2), jnp.arange(2)": "x, y"}
     ),
-    "jax.numpy.trapz": Form(one("x", 1, 2, 3), {"jnp.ones(3)": "x"}, said="infinity"),
+    "jax.numpy.trapz": Form(one("x", 1, 2, 3), {"jnp.ones(3)": "x"}, note="infinity"),
     "jax.numpy.product": Form(one("x", 0, 1, 2, 3), {"jnp.ones(3)": "x"}),
     "jax.numpy.alltrue": Form(one("x", 0, 1, 2, 3), {"jnp.ones(3)": "x"}),
     "jax.numpy.msort": Form(one("x", 1, 2, 3), {"jnp.ones(3)": "x"}, meant="np.sort(x, axis=0)"),
@@ -706,8 +706,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.run:
         names = given.run
-        told = {name: same_object(name) if name in SAME else _both(name) for name in names}
-        print(json.dumps(told))
+        returned = {name: same_object(name) if name in SAME else _both(name) for name in names}
+        print(json.dumps(returned))
         return
     sys.path.insert(0, str(SNIPPETS))
     if not given.environments or SNIPPETS.parent in given.environments.resolve().parents:
@@ -729,13 +729,13 @@ def record_all(environments: Path, pythons: list[str], settings: dict[str, str])
         if name not in record:
             by_release.setdefault(release_of(name, releases), []).append(name)
     for release, names in by_release.items():
-        told = ask(release, names, environments, pythons, settings)
+        returned = ask(release, names, environments, pythons, settings)
         for name in names:
             made = {"release": release, "code": digest(name)}
             if name in SAME:
-                record[name] = {**made, "same": told[name]}
+                record[name] = {**made, "same": returned[name]}
             else:
-                record[name] = made | compared(name, told[name][0], told[name][1] or run(name, "new", COUNT))
+                record[name] = made | compared(name, returned[name][0], returned[name][1] or run(name, "new", COUNT))
         lines = (f"  {json.dumps(name)}: {json.dumps(record[name])}" for name in idioms() if name in record)
         RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
         print(f"jax {release}: {len(names)} forms", file=sys.stderr)
@@ -762,15 +762,15 @@ def ask(
     if release != version("jax"):
         python, place = public_names.install(release, environments, pythons), str(environments / release)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_", "PYTHON"))}
-    asked = subprocess.run(
+    done = subprocess.run(
         [python, "-W", "ignore", __file__, "--run", *names],
         env={**kept, **settings, "PYTHONPATH": place},
         stdout=subprocess.PIPE,
         text=True,
         check=True,
     )
-    told: dict[str, Any] = json.loads(asked.stdout)
-    return told
+    returned: dict[str, Any] = json.loads(done.stdout)
+    return returned
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def test_a_donated_array_is_as_large_as_its_dtype_makes_it(dtype: str, capsys: p
     assert capsys.readouterr().out.startswith(f"donated {1000 * jnp.dtype(dtype).itemsize} bytes")
 
 
-def test_bytes_of_arrays_on_several_devices_are_counted_as_said() -> None:
+def test_bytes_of_arrays_on_several_devices_are_counted_as_stated() -> None:
     shows(f"{MEMORY}#donation-works", "If an array is divided among devices, it counts those of one device.")
     shows(f"{MEMORY}#memory-grows", "If every device has a copy, `nbytes` counts only one of them.")
     says("speed/donation.md", "of a copy on each of several devices, `nbytes` counts one")
@@ -55,7 +55,7 @@ def test_bytes_of_arrays_on_several_devices_are_counted_as_said() -> None:
     assert copies.nbytes == 4000 == sum(shard.data.nbytes for shard in copies.addressable_shards) / 4
 
 
-def test_arrays_of_other_lengths_lose_rows_in_batches_as_said() -> None:
+def test_arrays_of_other_lengths_lose_rows_in_batches_as_stated() -> None:
     shows(f"{MEMORY}#vmap-in-chunks", "with `batch_size`, 6 rows beside 7 raise no error, and the last is dropped")
     says("basics/vmap.md", "if one has 6 rows and the other 7, `batch_size=2` drops the last row without an error")
     pair = jnp.arange(6), jnp.arange(7)
@@ -64,7 +64,7 @@ def test_arrays_of_other_lengths_lose_rows_in_batches_as_said() -> None:
         jax.lax.map(lambda ab: ab[0] + ab[1], pair)
 
 
-def test_what_a_root_computes_is_listed_only_by_some_versions_as_said() -> None:
+def test_what_a_root_computes_is_listed_only_by_some_versions_as_stated() -> None:
     shows(f"{MEMORY}#which-array", "In jax 0.12, the list misses what `jax.lax.custom_root` computes.")
     values = program(f"{MEMORY}#which-array", "values")["values"]
 
@@ -88,13 +88,13 @@ def test_packed_tokens_keep_their_numbers_whatever_comes_first(dtypes: tuple[str
         list(pack([np.array([1, 2]), np.array([0.5, 1.5])], 4))
 
 
-def test_padding_of_a_last_batch_is_zeros_as_said() -> None:
+def test_padding_of_a_last_batch_is_zeros_as_stated() -> None:
     shows(f"{GRAIN}#steps-per-epoch", "It adds rows of zeros, which the mean must leave out.")
     last = grain.experimental.batch_and_pad([np.float32(4), np.float32(5)], batch_size=3)
     assert last.tolist() == [4, 5, 0] and last.mean() == 3
 
 
-def test_chexified_checks_of_structures_and_of_the_gradient_of_a_scan_pass_as_said() -> None:
+def test_chexified_checks_of_structures_and_of_the_gradient_of_a_scan_pass_as_stated() -> None:
     shows(f"{GRAIN}#chexify", "checks are lost", 'The last two then accept `{"a": x}` beside `{"b": x}`')
     x = jnp.ones(1)
     for compare in (chex.assert_trees_all_equal, chex.assert_trees_all_close):
@@ -150,13 +150,13 @@ def test_a_check_in_a_loop_is_lost_in_a_gradient_unless_the_error_is_returned(lo
     assert "negative" in error.get() and slope.tolist() == [2, -2]
 
 
-def test_a_long_integer_from_a_callback_is_cut_as_said() -> None:
+def test_a_long_integer_from_a_callback_is_cut_as_stated() -> None:
     shows("answers/printing-and-debugging.md#call-python", "An int64 beyond int32 loses its upper bits.")
     shape = jax.ShapeDtypeStruct((), jnp.int32)
     assert jax.jit(lambda: jax.pure_callback(lambda: np.int64(2**32 + 5), shape))() == 5
 
 
-def test_a_logarithm_of_complex_or_tiny_numbers_is_0_as_said() -> None:
+def test_a_logarithm_of_complex_or_tiny_numbers_is_0_as_stated() -> None:
     name = "lookup/errors-derivatives.md#invalid-value"
     shows(name, "`safe_log(-1 + 0j)` would be 0", "On a CPU, `safe_log(1e-40)` is 0 too")
     safe_log = program("lookup/errors-derivatives.md", "safe_log")["safe_log"]
@@ -166,7 +166,7 @@ def test_a_logarithm_of_complex_or_tiny_numbers_is_0_as_said() -> None:
     np.testing.assert_allclose(safe_log(jnp.float32(1.2e-38)), np.log(1.2e-38), rtol=1e-6)
 
 
-def test_a_rule_that_clips_is_wrong_forward_as_said() -> None:
+def test_a_rule_that_clips_is_wrong_forward_as_stated() -> None:
     shows("lookup/errors-derivatives.md#forward-custom-vjp", "`5 * clip_slope(x)` would be 5 instead of 1")
 
     @jax.custom_jvp
@@ -196,7 +196,7 @@ class Divided:
     by: Any = dataclasses.field(metadata={"static": True})
 
 
-def test_equal_static_values_run_the_old_program_as_said() -> None:
+def test_equal_static_values_run_the_old_program_as_stated() -> None:
     says("basics/pytrees.md", "The same holds for `1` and `True`, and for `0.0` and `-0.0`")
     jax.tree_util.register_dataclass(Divided)
     divide = jax.jit(lambda pair: pair.x / pair.by)
@@ -255,7 +255,7 @@ def test_a_laplacian_takes_one_rod_or_those_of_vmap() -> None:
     assert jax.vmap(laplacian)(rods).tolist() == [[-9, 9, -90], [9, -18, 9]]
 
 
-def test_fixed_steps_that_are_too_long_have_a_wrong_derivative_as_said() -> None:
+def test_fixed_steps_that_are_too_long_have_a_wrong_derivative_as_stated() -> None:
     says("science/adjoints.md", "derivative is -0.12 instead of -0.26, without an error")
     found = program("science/adjoints.md", "runge_kutta", "start")
     run = jax.jit(jax.value_and_grad(lambda k: found["runge_kutta"](found["start"], k, 200)[16]))
@@ -265,7 +265,7 @@ def test_fixed_steps_that_are_too_long_have_a_wrong_derivative_as_said() -> None
     assert abs(value / exact - 1) < 5e-3 and abs(slope / (-0.1 * rate * exact) - 1) > 0.3
 
 
-def test_a_switch_outside_is_solved_backward_as_said() -> None:
+def test_a_switch_outside_is_solved_backward_as_stated() -> None:
     says("science/adjoints.md", "with `dt0=None`, Diffrax solves up to a `k` of -0.2 backward, without an error")
 
     def part(y: Any, begin: Any, end: Any, speed: float) -> Any:
@@ -286,7 +286,7 @@ def test_a_step_of_the_cheat_sheet_does_not_get_a_key_that_was_split_off() -> No
 
 
 @pytest.mark.parametrize("number", [100_000, np.array([100_000])])
-def test_integers_keep_their_bits_without_jit_as_said(number: Any) -> None:
+def test_integers_keep_their_bits_without_jit_as_stated(number: Any) -> None:
     shows("answers/printing-and-debugging.md#breakpoint", "an integer of Python or NumPy does not wrap around here")
     says("debug/stop.md", "so the square of 100,000 is right there, but under `jit` it wraps around without an error")
     square = jax.jit(lambda x: x * x)

@@ -68,9 +68,9 @@ def test_heads_come_first_as_in_pytorch(seed: int, kind: str) -> None:
     q, k, v = drawn(seed, 2, 5, 3, 4)
     mask = some(chance(seed, 0.5, 2, 5, 5)) if kind in ("bool", "float") else causal(5) | (kind == "none")
     swapped = (np.swapaxes(a, 1, 2) for a in (q, k, v))
-    told = {"bool": mask[:, None], "float": np.where(mask, 0, -1e30).astype(np.float32)[:, None]}.get(kind)
+    expected = {"bool": mask[:, None], "float": np.where(mask, 0, -1e30).astype(np.float32)[:, None]}.get(kind)
     port = compiled("from-pytorch", "scaled_dot_product_attention", "is_causal")
-    roughly(np.swapaxes(port(*swapped, told, is_causal=kind == "causal"), 1, 2), rows(q, k, v, mask))
+    roughly(np.swapaxes(port(*swapped, expected, is_causal=kind == "causal"), 1, 2), rows(q, k, v, mask))
 
 
 @attack(f"{PAGE}#mask", seed=seeds, density=densities, dtype=st.sampled_from(["bool", "int32", "float32"]))
@@ -217,10 +217,10 @@ def test_messages_of_cudnn_are_those_of_the_answer() -> None:
 
 
 @pytest.mark.usefixtures("with_cudnn")
-@pytest.mark.parametrize(("is_causal", "told"), [(False, "NO_MASK"), (True, "CAUSAL")])
-def test_cudnn_is_told_where_to_end_a_window_only_with_is_causal(is_causal: bool, told: str) -> None:
+@pytest.mark.parametrize(("is_causal", "expected"), [(False, "NO_MASK"), (True, "CAUSAL")])
+def test_cudnn_is_told_where_to_end_a_window_only_with_is_causal(is_causal: bool, expected: str) -> None:
     text = lowered(partial(attend, implementation="cudnn", local_window_size=(3, 0), is_causal=is_causal), 1, 8, 1, 8)
-    assert [kind for kind in ("NO_MASK", "CAUSAL") if kind in text] == [told]
+    assert [kind for kind in ("NO_MASK", "CAUSAL") if kind in text] == [expected]
     assert "sliding_window_length" in text
 
 

@@ -37,7 +37,7 @@ def small(*shape: int) -> st.SearchStrategy[Array]:
 
 
 @contextmanager
-def heard() -> Iterator[list[str]]:
+def reported() -> Iterator[list[str]]:
     """The last parts of the names of what JAX reports meanwhile."""
     found: list[str] = []
 
@@ -79,7 +79,7 @@ def ahead(n: int) -> tuple[Any, Any]:
     """The function of an answer, called after it was compiled ahead of time, and what was compiled."""
     f, x = made("first-call", "f", stages=[])["f"], jnp.zeros((n, n))
     shows(f"{PAGE}#first-call", '`f.lower(jax.ShapeDtypeStruct((10, 10), "float32")).compile()`')
-    with heard() as found:
+    with reported() as found:
         compiled = f.lower(jax.ShapeDtypeStruct((n, n), "float32")).compile()
         assert "backend_compile_duration" in found
         found.clear()
@@ -118,7 +118,7 @@ def from_disk(name: str, slope: bool) -> tuple[Any, ...]:
         with setting(jax_enable_compilation_cache=False):
             found = [compiled()]
         for event in ("cache_misses", "cache_hits"):
-            with setting(**options), heard() as events:
+            with setting(**options), reported() as events:
                 found.append(compiled())
             assert event in events
     return tuple(found)
@@ -139,7 +139,7 @@ def with_threshold(seconds: float) -> tuple[Any, bool]:
     """The function of an answer, compiled with this threshold, and whether it was stored."""
     with TemporaryDirectory() as folder:
         options = {"jax_compilation_cache_dir": folder, "jax_persistent_cache_min_compile_time_secs": seconds}
-        with setting(**options), heard() as events:
+        with setting(**options), reported() as events:
             compiled = jax.jit(lambda x: 2 * x + 1).lower(1.0).compile()
     return compiled, "cache_misses" in events
 
@@ -173,7 +173,7 @@ def test_only_an_equal_program_comes_from_the_disk(programs: list[Any], x: int) 
 
             function.__name__ = name
             given_x = jnp.asarray(np.full(size, x, dtype))
-            with heard() as events:
+            with reported() as events:
                 jitted = jax.jit(function, donate_argnums=0 if donated else ())
                 found = jitted(given_x)
             assert_same(found[key], np.full(size, np.float32(constant) * x + 1))
@@ -250,7 +250,7 @@ def logged() -> tuple[Any, Any]:
     logger = logging.getLogger("jax")
     logger.addHandler(handler)
     try:
-        with jax.log_compiles(), heard() as found:
+        with jax.log_compiles(), reported() as found:
             watched = jax.jit(jax.grad(partial(loss)))
             watched(shape, shape)
     finally:

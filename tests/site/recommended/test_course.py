@@ -671,12 +671,12 @@ def test_a_threaded_state_has_its_derivative(rate: float, x: float) -> None:
     call=transformations(),
 )
 def test_what_a_debug_tool_shows_is_the_value(x: Array, call: Transformation) -> None:
-    with contextlib.redirect_stdout(io.StringIO()) as heard:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         call(_shows)(x[0])
         jax.effects_barrier()
-    said = [float(line) for line in heard.getvalue().split()]
-    assert_same(said, np.full(len(said), x[0]))
-    assert len(said) in (1, 2)
+    text_of = [float(line) for line in output.getvalue().split()]
+    assert_same(text_of, np.full(len(text_of), x[0]))
+    assert len(text_of) in (1, 2)
     warned: list[float] = []
     check = program(INSIDE, "check", warn_if_large=lambda w: warned.append(float(w)) if w > 2 else None)["check"]
     jax.vmap(check)(x)
@@ -704,11 +704,11 @@ def test_each_iterate_is_returned(a: np.float32, call: Transformation) -> None:
 @attack(f"{INSIDE}: a gradient", w=halves)
 def test_the_gradient_shown_is_the_gradient(w: float) -> None:
     loss = program(INSIDE, "show_gradient", "loss", x=np.array([1, 2], np.float32))["loss"]
-    with contextlib.redirect_stdout(io.StringIO()) as heard:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         slope = jax.grad(loss)(w)
         jax.effects_barrier()
     hidden = np.tanh(w * np.array([1.0, 2]))
-    shown = heard.getvalue().removeprefix("gradient here: [").rstrip("]\n").split()
+    shown = output.getvalue().removeprefix("gradient here: [").rstrip("]\n").split()
     assert_same(np.array(shown, float), 2 * hidden)
     assert_same(slope, (2 * hidden * (1 - hidden**2) * [1, 2]).sum())
 
@@ -921,7 +921,7 @@ def summed(function: Any) -> Any:
 # --- What the pages say of odd input ---------------------------------------------------------------------------------
 
 
-def said(page: str) -> str:
+def text_of(page: str) -> str:
     """Return the text of a page, on one line."""
     return " ".join((PROJECT.docs / page).read_text("utf-8").split())
 
@@ -932,12 +932,12 @@ def test_a_norm_overflows_and_an_index_past_the_end_takes_the_last() -> None:
     assert (
         not unit(large).any()
         and not unit(jnp.array([3e20, 4e20])).any()
-        and "in float16 from a norm of 256" in said(page)
+        and "in float16 from a norm of 256" in text_of(page)
     )
     np.testing.assert_allclose(unit(large / abs(large).max()), [0.6, 0.8], atol=1e-3)
     three = jnp.array([[1.0, 0, 0], [2.0, 0, 0], [3.0, 0, 0]])
     assert program(page, "fifth_nearest", refs=three)["fifth_nearest"](jnp.zeros(3)) == 3  # there is no fifth
-    assert "with fewer than five refs, [4] takes the last" in said(page)
+    assert "with fewer than five refs, [4] takes the last" in text_of(page)
 
 
 def test_a_root_of_zero_and_of_a_tiny_number() -> None:
@@ -945,7 +945,7 @@ def test_a_root_of_zero_and_of_a_tiny_number() -> None:
     assert newton(0.0) == 0 and np.isnan(named(INSIDE, "iterates")(0.0)).all()
     assert abs(newton(1e-30) / 1e-15 - 1) < 1e-4
     assert abs(newton(1e-37) / 1e-37**0.5 - 1) > 1e-3
-    assert "is rounded to 0, so the loop ends too early" in said(INSIDE)
+    assert "is rounded to 0, so the loop ends too early" in text_of(INSIDE)
 
 
 def test_texts_without_numbers_in_names_are_equal_for_some_unequal_programs() -> None:
@@ -955,7 +955,7 @@ def test_texts_without_numbers_in_names_are_equal_for_some_unequal_programs() ->
         assert bare(lambda x: jnp.sin(x) - jnp.sin(jnp.sin(x)), x) == bare(
             lambda x: jnp.sin(jnp.sin(x)) - jnp.sin(x), x
         )
-    assert "a difference of two sines reads like its opposite" in said(page)
+    assert "a difference of two sines reads like its opposite" in text_of(page)
 
 
 def test_days_from_far_away_hide_the_period() -> None:
@@ -966,4 +966,4 @@ def test_days_from_far_away_hide_the_period() -> None:
         angle = exact * (days + start)
         found = velocity(params, jnp.asarray(days + start))
         assert np.allclose(found, 12 * np.sin(angle) - 9 * np.cos(angle) + 4, atol=0.01) == close
-    assert "Count the days from the middle of the measurements" in said("science/sampling.md")
+    assert "Count the days from the middle of the measurements" in text_of("science/sampling.md")

@@ -226,7 +226,7 @@ def test_levels_of_small_types_do_not_stop_on_their_way() -> None:
     says("speed/read-the-compiler.md", "at rates in float32")
 
 
-def test_a_softmax_takes_floats_as_said() -> None:
+def test_a_softmax_takes_floats_as_stated() -> None:
     says("speed/read-the-compiler.md", "a softmax of floats")
     says("lookup/claims-compiled.md", "on many floats")
     shows("answers/numpy.md#array-api", "takes floats (small integers wrap around)")
@@ -260,7 +260,7 @@ def test_a_mask_clears_what_is_negative_and_nothing_else(dtype: Any) -> None:
         np.testing.assert_array_equal(odd.astype(float), [np.nan, np.inf, 0])
 
 
-def test_a_filled_mask_keeps_the_rest_and_wraps_around_only_as_said() -> None:
+def test_a_filled_mask_keeps_the_rest_and_wraps_around_only_as_stated() -> None:
     name = "answers/pytorch.md#gather-scatter"
     shows(name, "jnp.where(x > 4, -1, x)", "A value that the dtype lacks wraps around")
     for x in ([np.nan, np.inf, 4, -np.inf], [2**24 + 1, 4, -9, 5]):
@@ -270,7 +270,7 @@ def test_a_filled_mask_keeps_the_rest_and_wraps_around_only_as_said() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 4, 200])
-def test_an_index_outside_is_skipped_or_clipped_as_said(size: int) -> None:
+def test_an_index_outside_is_skipped_or_clipped_as_stated(size: int) -> None:
     x = jnp.arange(float(size))
     for i in (-2 * size, -size - 1, -size, -1, 0, size - 1, size, 2**31 - 1):
         inside = -size <= i < size
@@ -285,7 +285,7 @@ def test_an_index_outside_is_skipped_or_clipped_as_said(size: int) -> None:
         assert x.at[jnp.array([i])].get(mode="fill", fill_value=-1.0)[0] == (nearest if inside else -1)
 
 
-def test_integers_are_rounded_by_floats_and_by_an_image_as_said() -> None:
+def test_integers_are_rounded_by_floats_and_by_an_image_as_stated() -> None:
     scores = jnp.array([2**24 + 1, 5])
     best = jnp.full(1, untyped.iinfo(scores.dtype).min).at[jnp.array([0, 0])].max(scores)
     assert best.tolist() == [2**24 + 1]
@@ -341,7 +341,7 @@ def test_before_the_first_measurement_the_first_holds() -> None:
     assert [float(value) for value in at] == [7, 7, 7, 0, 0, 5, 5]
 
 
-def test_an_absolute_tolerance_ends_small_problems_early_as_said() -> None:
+def test_an_absolute_tolerance_ends_small_problems_early_as_stated() -> None:
     shows("answers/solvers.md#matrix-free", "`atol` is absolute: make it small compared with `b`")
     found = program("answers/solvers.md#matrix-free", "operator", "multiply")
     b = 1e-5 * jnp.sin(jnp.arange(1000.0))
@@ -359,7 +359,7 @@ def test_an_absolute_tolerance_ends_small_problems_early_as_said() -> None:
     assert good and 1e-6 < abs(root - 1e-6) < 1e-5
 
 
-def test_an_average_of_parameters_in_bfloat16_stops_as_said() -> None:
+def test_an_average_of_parameters_in_bfloat16_stops_as_stated() -> None:
     shows("answers/nnx-training.md#ema", "Of parameters in bfloat16, it stops on the way to them")
     for dtype, low, high in (jnp.float32, 94, 96), (jnp.bfloat16, 0, 80):
         model: Any = nnx.Linear(1, 1, rngs=nnx.Rngs(0), param_dtype=dtype)
@@ -382,7 +382,7 @@ def test_losses_of_logits_in_bfloat16_are_averaged_in_float32(dtype: Any) -> Non
     found["metrics"].reset()
 
 
-def test_a_power_of_integers_and_a_fill_value_are_cut_as_said() -> None:
+def test_a_power_of_integers_and_a_fill_value_are_cut_as_stated() -> None:
     says("basics/updates.md", "a negative exponent gives wrong integers, where NumPy raises an error")
     says("basics/updates.md", "without a warning, as in `full_like`")
     assert jnp.array([2, 3]).at[:].power(-1).tolist()[0] == 0  # and what 3 becomes is large

@@ -34,8 +34,8 @@ def numbers(*codes: str) -> set[int | float]:
 def varies(row: Any) -> bool:
     """Return whether something in a row can be made up; random numbers differ by nature, and have attacks of their own."""
     codes = [row.code[library] for library in ("numpy", "jax") if library in row.code]
-    said = row.kind == "differs" or row.group in ("Begin", "Random numbers")
-    return len(codes) == 2 and not said and bool(numbers(*codes) or re.search(r"\b[xm]\b", codes[1]))
+    explained = row.kind == "differs" or row.group in ("Begin", "Random numbers")
+    return len(codes) == 2 and not explained and bool(numbers(*codes) or re.search(r"\b[xm]\b", codes[1]))
 
 
 ROWS = [row for row in READ if varies(row)]

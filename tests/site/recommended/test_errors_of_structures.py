@@ -174,11 +174,11 @@ def test_a_failed_read_is_marked(i: int) -> None:
 @attack(f"{STRUCTURES}#debug-print", loss=SINGLE)
 def test_a_named_value_is_printed(loss: float) -> None:
     shows(f"{STRUCTURES}#debug-print", 'jax.debug.print("loss {loss}", loss=0.25)', 'jax.debug.print("loss {}", 0.25)')
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         jax.debug.print("loss {loss}", loss=loss)
         jax.debug.print("loss {}", loss)
         jax.effects_barrier()
-    lines = said.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert len(lines) == 2
     for line in lines:
         word, number = line.split()

@@ -80,10 +80,10 @@ def test_functions_of_jax_are_those_of_numpy(x: Array, table: Array, i: int, cal
     x=arrays((4,), dtypes("float", "bool")),
 )
 def test_a_reported_loss_stays_what_it_is(loss: float, x: Array) -> None:
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         found = kept("ConcretizationTypeError", "report")(loss)
         jax.effects_barrier()
-    word, number = said.getvalue().split()
+    word, number = output.getvalue().split()
     assert word == "loss"
     np.testing.assert_array_equal(np.float32(number), np.float32(loss))
     assert found.dtype == np.float32
@@ -148,10 +148,10 @@ def test_a_window_and_a_head_are_slices_where_they_fit(x: Array, start: int, n: 
 
 @attack(f"{ERRORS}#unsupported-format-string", loss=SINGLE, call=transformations("jit", "vmap"))
 def test_a_formatted_loss_is_printed_and_returned(loss: float, call: Transformation) -> None:
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         found = call(kept("unsupported-format-string", "report"))(np.float32(loss))
         jax.effects_barrier()
-    assert {*said.getvalue().splitlines()} == {f"loss {loss:.3f}"}
+    assert {*output.getvalue().splitlines()} == {f"loss {loss:.3f}"}
     np.testing.assert_array_equal(found, np.float32(loss))
     refused(f"{ERRORS}#unsupported-format-string", {"0.25": "loss"}, loss=loss)
 

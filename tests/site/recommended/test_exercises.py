@@ -415,11 +415,11 @@ def test_a_stopwatch_takes_the_time_of_one_call(times: tuple[int, int, int]) -> 
 
 @attack("practice/debug.md#announce", x=arrays(st.sampled_from([(3,), (), (2, 1)]), dtypes("float", "int")), call=once)
 def test_the_largest_element_is_announced(x: Array, call: Transformation) -> None:
-    with contextlib.redirect_stdout(io.StringIO()) as heard:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         found = call(solution("practice/debug.md#announce"))(x)
         jax.effects_barrier()
     np.testing.assert_array_equal(found, x)
-    assert_same(float(heard.getvalue().removeprefix("largest: ")), np.max(x).astype(np.float64))
+    assert_same(float(output.getvalue().removeprefix("largest: ")), np.max(x).astype(np.float64))
 
 
 STAGES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {

@@ -186,13 +186,13 @@ def test_each_out_sharding_gives_the_same_numbers(
     ids = np.abs(weight[0]).astype(int) % 8
     with jax.set_mesh(mesh(*shape)):
         given = jax.device_put(tokens, P("data", None, "model")), jax.device_put(weight, P("model"))
-        asked = program(
-            PAGE, "asked", tokens=given[0], weight=given[1], x=jax.device_put(tokens[:2].reshape(8, 16), P("data")),
+        refused = program(
+            PAGE, "refused", tokens=given[0], weight=given[1], x=jax.device_put(tokens[:2].reshape(8, 16), P("data")),
             table=given[0], ids=jax.device_put(ids, P("data")), normal=None,
-        )["asked"]  # fmt: skip
-        found = {name: asked[name](out_sharding=out) for name in ("einsum", "gather")}
+        )["refused"]  # fmt: skip
+        found = {name: refused[name](out_sharding=out) for name in ("einsum", "gather")}
         for halves in P(), P(None, "data"):
-            assert_same(asked["reshape"](out_sharding=halves), tokens[:2].reshape(2, 4, 16), 0, 0)
+            assert_same(refused["reshape"](out_sharding=halves), tokens[:2].reshape(2, 4, 16), 0, 0)
         assert all(jax.typeof(a).sharding.spec.partitions[: len(out)] == tuple(out) for a in found.values())
     assert_same(found["einsum"], np.einsum("btd,df->btf", tokens.astype(float), weight), atol=1e-2)
     assert_same(found["gather"], tokens[ids], 0, 0)
@@ -235,7 +235,7 @@ def biased() -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("loop", ["scan", "while_loop"])
-def test_a_loop_that_adds_partial_sums_from_outside_is_right_only_as_said(loop: str) -> None:
+def test_a_loop_that_adds_partial_sums_from_outside_is_right_only_as_stated(loop: str) -> None:
     shows(f"{PAGE}#unreduced", "a partial sum made outside the loop is wrong, too, and on jax 0.10.2 so is a `scan`")
     loops: dict[str, Callable[[Any], Any]] = {
         "scan": lambda u: jax.lax.scan(lambda c, _: (c + u, None), u, None, 2)[0],

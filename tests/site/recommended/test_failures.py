@@ -272,13 +272,13 @@ def test_the_others_are_ended_as_the_table_says(way: str, lost: int) -> None:
                 pass
         if way != "raise":
             jobs[lost].send_signal(signal.SIGKILL if way == "kill" else signal.SIGSTOP)
-        said = jobs[1 - lost].communicate(timeout=120)[1]
-        assert jobs[1 - lost].returncode in (-6, 1), said
+        errors = jobs[1 - lost].communicate(timeout=120)[1]
+        assert jobs[1 - lost].returncode in (-6, 1), errors
         if way == "raise":
             assert "ValueError" in jobs[lost].communicate(timeout=120)[1] and jobs[lost].returncode in (-6, 1)
-            assert "Shutdown" in said or "Gloo" in said
+            assert "Shutdown" in errors or "Gloo" in errors
         elif lost == 1:
-            assert "heartbeat" in said, said
+            assert "heartbeat" in errors, errors
     finally:
         for process in jobs:
             process.kill()

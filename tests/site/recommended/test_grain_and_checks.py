@@ -276,7 +276,7 @@ def test_each_row_of_each_epoch_gets_its_own_number_again(size: int, seed: int, 
 
 
 @attack(f"{PAGE}#stream", size=st.integers(0, 9), batch=st.integers(1, 4), at=st.integers(0, 9))
-def test_a_stream_goes_on_after_the_last_row_that_it_gave(size: int, batch: int, at: int) -> None:
+def test_a_stream_goes_on_after_the_last_row_that_it_returned(size: int, batch: int, at: int) -> None:
     rows = program(f"{PAGE}#stream", "Rows")["Rows"]
 
     class Stream(grain.IterDataset):  # type: ignore[misc]

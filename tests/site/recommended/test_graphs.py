@@ -115,10 +115,10 @@ def by_loops(params: list[dict[str, Array]], nodes: Array, senders: Array, recei
     """Scores of each node in float64, one node after the other."""
     x = nodes.astype(float)
     for at, weights in enumerate(params):
-        own, heard = (np.asarray(weights[name], float) for name in ("own", "heard"))
+        own, received = (np.asarray(weights[name], float) for name in ("own", "received"))
         x = np.maximum(x, 0) if at else x
         arrived = [x[senders[receivers == node]] for node in range(len(x))]
-        x = x @ own + np.array([a.mean(axis=0) if len(a) else np.zeros(x.shape[1]) for a in arrived]) @ heard
+        x = x @ own + np.array([a.mean(axis=0) if len(a) else np.zeros(x.shape[1]) for a in arrived]) @ received
     return x
 
 

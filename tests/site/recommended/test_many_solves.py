@@ -105,14 +105,14 @@ def test_the_best_of_many_starts_is_the_best_of_a_grid(w: int, noise: int, broke
 
 
 @cache
-def preconditioned(solver: Any, told: bool) -> Any:
+def preconditioned(solver: Any, with_inverse: bool) -> Any:
     tag = lx.positive_semidefinite_tag
 
     @jax.jit
     def solve(diagonal: Any, off: Any, b: Any) -> Any:
         matrix = jnp.diag(diagonal) + jnp.diag(off, 1) + jnp.diag(off, -1)
         inverse = lx.TaggedLinearOperator(lx.DiagonalLinearOperator(1 / diagonal), tag)
-        options = {"preconditioner": inverse} if told else {}
+        options = {"preconditioner": inverse} if with_inverse else {}
         found = lx.linear_solve(lx.MatrixLinearOperator(matrix, tag), b, solver, options=options, throw=False)
         return matrix, found.value, found.stats["num_steps"], found.result == lx.RESULTS.successful
 

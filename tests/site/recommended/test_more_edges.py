@@ -30,11 +30,11 @@ def test_a_solve_with_a_nan_is_no_success(k: float) -> None:
 def test_a_source_that_ends_the_solve_early_is_no_success(size: str) -> None:
     printed = fixed(f"{SOLVERS}#linear", {"source = jnp.ones(cells)": f"source = {size} * jnp.ones(cells)"})
     assert [text.endswith("success False") for text in printed] == [True, True]
-    said = fixed("answers/solvers.md#matrix-free", {"b = jnp.sin(": f"b = {size} * jnp.sin("})
-    assert said[0] == "residual small:" and not said[1]
+    printed = fixed("answers/solvers.md#matrix-free", {"b = jnp.sin(": f"b = {size} * jnp.sin("})
+    assert printed[0] == "residual small:" and not printed[1]
 
 
-def test_solvers_return_zeros_for_a_nan_as_said() -> None:
+def test_solvers_return_zeros_for_a_nan_as_stated() -> None:
     shows("answers/solvers.md#matrix-free", "So does `CG` at a NaN, with zeros")
     shows("answers/many-solves.md#preconditioner", "So does `CG` at a NaN, with zeros")
     shows("answers/linear-algebra.md#sparse-solve", "if `b` contains a NaN, `x` is zeros")
@@ -68,7 +68,7 @@ def test_the_size_of_what_is_kept_is_that_of_its_dtype(capsys: pytest.CaptureFix
     assert any(line.startswith(" 2.00 MB  bf16[1000,1000]") for line in lines)
 
 
-def test_the_work_of_a_solve_is_counted_as_said() -> None:
+def test_the_work_of_a_solve_is_counted_as_stated() -> None:
     says(STEP, "all functions of a `custom_linear_solve` (as in `jnp.linalg.solve`, which calls only some of them)")
     assert step_memory.work(jax.make_jaxpr(jnp.linalg.solve)(jnp.eye(8), jnp.ones((8, 8))).jaxpr) > 0
 
@@ -90,7 +90,7 @@ def test_a_filter_reaches_what_it_follows(dtype: Any) -> None:
     assert follow.smooth(np.complex64(2j), np.complex64(2j)) == 2j
 
 
-def test_a_mean_in_16_bits_stops_as_said() -> None:
+def test_a_mean_in_16_bits_stops_as_stated() -> None:
     shows("answers/jit.md#state-between-calls", "In 16 bits, the mean would soon stop changing.")
     update = visible("answers/jit.md#state-between-calls")["update"]
     for dtype, low, high in (jnp.bfloat16, 0, 80), (jnp.float32, 89.9, 90.1):
@@ -114,7 +114,7 @@ def test_a_sum_by_halves_is_the_sum(dtype: str, size: int) -> None:
     np.testing.assert_array_equal(found, x.sum(axis=0))
 
 
-def test_a_loss_in_small_units_counts_as_converged_as_said() -> None:
+def test_a_loss_in_small_units_counts_as_converged_as_stated() -> None:
     shows("answers/optax.md#lbfgs-converged", "a loss in small units starts with a gradient of `1e-3`")
     for size, right in (1.0, True), (1e-4, False):
         minimize = program(
@@ -135,7 +135,7 @@ def test_the_root_of_a_nan_is_not_zero() -> None:
     np.testing.assert_array_equal(jax.vmap(jax.grad(root))(x[:4]), [0, 0, 0, 0.25])
 
 
-def test_shapes_of_one_rank_pass_the_flag_as_said() -> None:
+def test_shapes_of_one_rank_pass_the_flag_as_stated() -> None:
     says("debug/silent-programs.md", "It does not check arrays of one rank, such as (3, 1) and (1, 3), the `where=`")
     row = jnp.ones(3)
     with jax.numpy_rank_promotion("raise"):
@@ -145,7 +145,7 @@ def test_shapes_of_one_rank_pass_the_flag_as_said() -> None:
             row[:, None] - row
 
 
-def test_booleans_are_not_counted_by_an_index_as_said() -> None:
+def test_booleans_are_not_counted_by_an_index_as_stated() -> None:
     says("start/rosetta.md", "Count booleans with it, because `.at[…]` takes them for a mask.")
     votes = jnp.array([True, False, True, True])
     assert jnp.bincount(votes, length=4).tolist() == [1, 3, 0, 0]

@@ -101,8 +101,8 @@ def left_out(sizes: list[int]) -> None:
         for name in ("told", "not"):
             loaded = ocp.load(Path(place) / name, tree)
             assert all((loaded[key] == tree[key]).all() for key in tree)
-        told, plain = ({path.name for path in (Path(place) / name).iterdir()} for name in ("told", "not"))
-        assert told == plain
+        stated, plain = ({path.name for path in (Path(place) / name).iterdir()} for name in ("told", "not"))
+        assert stated == plain
 
 
 @pytest.mark.slow

@@ -467,9 +467,9 @@ def test_the_types_of_a_result_are_known_before_it_is_compiled(x: Array, y: Arra
     code = IDIOMS["jax.stages.OutInfo"]["new"]
     assert "jax.jit(jnp.sin).lower(1.0).out_info, jax.ShapeDtypeStruct" in code
     outer = summed()
-    told: Any
-    told, made = outer.lower(x, y).out_info, outer(x, y)
-    assert [*told] == [*made] == ["both", "sum"]
-    for one, other in zip(jax.tree.leaves(told), jax.tree.leaves(made), strict=True):
+    lowered: Any
+    lowered, made = outer.lower(x, y).out_info, outer(x, y)
+    assert [*lowered] == [*made] == ["both", "sum"]
+    for one, other in zip(jax.tree.leaves(lowered), jax.tree.leaves(made), strict=True):
         assert isinstance(one, jax.ShapeDtypeStruct) and (one.shape, one.dtype) == (other.shape, other.dtype)
-    assert told["sum"].shape == np.broadcast_shapes(x.shape, y.shape) and told["both"][0].dtype == x.dtype
+    assert lowered["sum"].shape == np.broadcast_shapes(x.shape, y.shape) and lowered["both"][0].dtype == x.dtype

@@ -245,17 +245,17 @@ def one_by_one() -> Any:
 
 @attack(f"{PAGE}#progress-bar", seed=seeds)
 def test_the_callback_runs_once_for_all_chains_and_changes_no_draw(seed: int) -> None:
-    told: list[int] = []
+    calls: list[int] = []
     keys = jax.random.split(jax.random.key(seed), 4)
     call, quiet = with_callback()
-    told_by["list"] = told
+    calls_of["list"] = calls
     found = call(jnp.zeros((4, 2)), keys)
     jax.effects_barrier()
-    assert told == [0, 50]
+    assert calls == [0, 50]
     np.testing.assert_array_equal(found, quiet(jnp.zeros((4, 2)), keys))
 
 
-told_by: dict[str, list[int]] = {}
+calls_of: dict[str, list[int]] = {}
 
 
 @cache
@@ -264,7 +264,7 @@ def with_callback() -> tuple[Any, Any]:
     run = defined("progress-bar", "run")
 
     def remember(i: Any) -> None:
-        told_by["list"].append(int(i))
+        calls_of["list"].append(int(i))
 
     def loud(start: Any, key: Any) -> Any:
         return run(lambda i: jax.debug.callback(remember, i), start, key)

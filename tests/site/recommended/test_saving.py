@@ -273,10 +273,10 @@ def test_renamed_leaves_are_those_that_were_saved(sizes: list[int], extra: bool)
 def test_a_checkpoint_goes_where_the_arguments_say() -> None:
     last = jax.devices()[-1]
     like = {"w": jax.device_put(jnp.zeros(3), last)}
-    told = legacy.checkpoint_utils.construct_restore_args(like)
+    restore_args = legacy.checkpoint_utils.construct_restore_args(like)
     with TemporaryDirectory() as place, legacy.PyTreeCheckpointer() as checkpointer:
         checkpointer.save(Path(place) / "saved", {"w": jax.device_put(jnp.arange(3.0), jax.devices()[0])})
-        loaded = checkpointer.restore(Path(place) / "saved", item=like, restore_args=told)
+        loaded = checkpointer.restore(Path(place) / "saved", item=like, restore_args=restore_args)
         assert_equal(loaded, {"w": jnp.arange(3.0)})
         assert loaded["w"].devices() == {last}
         assert ocp.load(Path(place) / "saved", like)["w"].devices() == {last}

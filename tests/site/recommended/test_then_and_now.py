@@ -43,8 +43,8 @@ def test_the_record_is_of_the_code_of_today(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, kept in RECORD.items() if kept.get("differ")])
 def test_a_form_that_returns_something_else_has_a_note_that_says_so(name: str) -> None:
-    said = FORMS[name].said
-    assert said and said in idioms()[name]["note"], RECORD[name]["differ"]
+    note = FORMS[name].note
+    assert note and note in idioms()[name]["note"], RECORD[name]["differ"]
 
 
 @counts

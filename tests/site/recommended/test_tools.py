@@ -135,13 +135,13 @@ def test_what_leaks_nothing_runs_while_leaks_are_checked(x: Array, call: Transfo
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[list[str]]:
+def log_lines() -> Iterator[list[str]]:
     """Collect what JAX logs, and keep it off the screen."""
     found: list[str] = []
-    log, ear = logging.getLogger("jax"), logging.Handler()
-    ear.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
+    log, handler = logging.getLogger("jax"), logging.Handler()
+    handler.emit = lambda record: found.append(record.getMessage())  # type: ignore[method-assign]
     handlers, propagates = log.handlers, log.propagate
-    log.handlers, log.propagate = [ear], False
+    log.handlers, log.propagate = [handler], False
     try:
         yield found
     finally:
@@ -156,7 +156,7 @@ def heard() -> Iterator[list[str]]:
 def test_each_new_type_is_logged_once(xs: list[Array]) -> None:
     double = jax.jit(lambda v: v + v)
     placed = [jnp.asarray(x) for x in xs]
-    with heard() as lines, jax.log_compiles(True):
+    with log_lines() as lines, jax.log_compiles(True):
         for x, array in zip(xs, placed, strict=True):
             assert_same(double(array), x + x)
     types = [f"{x.dtype}[{','.join(map(str, x.shape))}]" for x in xs]

@@ -49,7 +49,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Record:
 
 
 @pytest.fixture
-def told(record: Record) -> Ladder:
+def versions(record: Record) -> Ladder:
     return Ladder(record, LIVES["0.12"], "0.12")
 
 
@@ -88,22 +88,22 @@ def test_the_change_log_and_the_record_agree() -> None:
     """A version that the change log names lies between the recorded releases that show the change."""
     record = Record()
     newest = record.releases[-1].name
-    told = Ladder(record, record.columns[newest], newest)
+    versions = Ladder(record, record.columns[newest], newest)
     wrong = []
     for idiom in ladder.idioms():
-        verdicts = dict(zip(told.releases, told.verdicts(idiom.name)))
+        verdicts = dict(zip(versions.releases, versions.verdicts(idiom.name)))
         alive = [release for release, verdict in verdicts.items() if verdict in ("runs", "warns")]
         warns = [release for release, verdict in verdicts.items() if verdict == "warns"]
-        since = told.new_since(idiom.name)
+        since = versions.new_since(idiom.name)
         bounds = [
-            (alive[-1:], idiom.removed, _next(told.releases, alive[-1]) if alive else told.releases[0]),
+            (alive[-1:], idiom.removed, _next(versions.releases, alive[-1]) if alive else versions.releases[0]),
             ([], idiom.deprecated, warns[0] if warns else ""),
-            (told.releases[: told.releases.index(since)][-1:] if since else [], idiom.added, since),
+            (versions.releases[: versions.releases.index(since)][-1:] if since else [], idiom.added, since),
         ]
-        for before, said, seen in bounds:
-            early = bool(before) and ladder.number(said) <= ladder.number(before[0])
-            if said and seen and (early or ladder.number(said) > ladder.number(seen)):
-                wrong.append((idiom.name, before, said, seen))
+        for before, stated, seen in bounds:
+            early = bool(before) and ladder.number(stated) <= ladder.number(before[0])
+            if stated and seen and (early or ladder.number(stated) > ladder.number(seen)):
+                wrong.append((idiom.name, before, stated, seen))
     assert wrong == []
 
 
@@ -171,37 +171,37 @@ def test_another_wording_is_no_difference(record: Record) -> None:
 
 
 def test_a_release_that_is_not_recorded_stands_beside_the_others(record: Record) -> None:
-    told = Ladder(record, column("runs", shows="3", new="fails"), "0.13")
-    assert told.releases == ["0.9", "0.10", "0.11", "0.12", "0.13"]
-    assert told.verdicts("jax.old<") == ["runs", "warns", "hints", "fails", "runs"]
-    assert "On this release that gives" in told.rows("jax")
-    assert told.fate("jax.old<") == "Last seen in 0.10, gone by 0.11, back by 0.13"
+    versions = Ladder(record, column("runs", shows="3", new="fails"), "0.13")
+    assert versions.releases == ["0.9", "0.10", "0.11", "0.12", "0.13"]
+    assert versions.verdicts("jax.old<") == ["runs", "warns", "hints", "fails", "runs"]
+    assert "On this release that gives" in versions.rows("jax")
+    assert versions.fate("jax.old<") == "Last seen in 0.10, gone by 0.11, back by 0.13"
 
 
-def test_a_life_in_words(told: Ladder) -> None:
-    assert told.fate("jax.old<") == "Last seen in 0.10, gone by 0.11"
-    assert told.fate("jax.gone") == "Fails on every sampled release, from 0.9 on"
-    assert told.ends() == [End("jax.old<", "0.10", "0.11", "0.11")]
-    assert told.new_since("jax.old<") == "0.10"
+def test_a_life_in_words(versions: Ladder) -> None:
+    assert versions.fate("jax.old<") == "Last seen in 0.10, gone by 0.11"
+    assert versions.fate("jax.gone") == "Fails on every sampled release, from 0.9 on"
+    assert versions.ends() == [End("jax.old<", "0.10", "0.11", "0.11")]
+    assert versions.new_since("jax.old<") == "0.10"
 
 
 def test_a_name_that_came_and_went(record: Record) -> None:
     for name in ("0.10", "0.11"):
         record.columns[name].old["jax.gone"] = Seen("runs")
-    told = Ladder(record, LIVES["0.12"], "0.12")
-    assert told.verdicts("jax.gone") == ["absent", "runs", "runs", "fails"]
-    assert told.fate("jax.gone") == "First seen in 0.10, last seen in 0.11, gone by 0.12"
-    assert End("jax.gone", "", "0.12", "") in told.ends()
+    versions = Ladder(record, LIVES["0.12"], "0.12")
+    assert versions.verdicts("jax.gone") == ["absent", "runs", "runs", "fails"]
+    assert versions.fate("jax.gone") == "First seen in 0.10, last seen in 0.11, gone by 0.12"
+    assert End("jax.gone", "", "0.12", "") in versions.ends()
 
 
-def test_a_row_holds_all_there_is_to_know(told: Ladder) -> None:
-    rows = told.rows("jax")
+def test_a_row_holds_all_there_is_to_know(versions: Ladder) -> None:
+    rows = versions.rows("jax")
     assert '<h3 id="old-jax.old" data-seen="▇▅▃▁"><code>jax.old&lt;<' in rows
     assert "jax.old&lt;" in rows and "jax.old<" not in rows
     assert "Use <code>jax.new</code> &amp; be glad." in rows
     assert "Deprecated in 0.9.3, stopped working in 0.10.4." in rows
     assert "Write (first seen to run on 0.10):" in rows
-    assert "▇ runs; ▅ runs, with a warning; " in told.legend()
+    assert "▇ runs; ▅ runs, with a warning; " in versions.legend()
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def test_a_row_holds_all_there_is_to_know(told: Ladder) -> None:
     ],
 )
 def test_the_change_log_says_when_an_idiom_ended_and_the_record_where_it_does_not(
-    name: str, log: dict[str, str], text: str, told: Ladder
+    name: str, log: dict[str, str], text: str, versions: Ladder
 ) -> None:
-    assert told.boundaries(ladder.Idiom(name, "jax", name, **log)) == text
+    assert versions.boundaries(ladder.Idiom(name, "jax", name, **log)) == text
 
 
 @pytest.mark.parametrize(
@@ -232,8 +232,8 @@ def test_the_change_log_says_when_an_idiom_ended_and_the_record_where_it_does_no
         ("PartitionSpec == tuple", "stopped working"),
     ],
 )
-def test_only_what_has_a_name_is_removed(name: str, verb: str, told: Ladder) -> None:
-    assert told.boundaries(ladder.Idiom(name, "jax", "", removed="0.1")).lower() == f"{verb} in 0.1"
+def test_only_what_has_a_name_is_removed(name: str, verb: str, versions: Ladder) -> None:
+    assert versions.boundaries(ladder.Idiom(name, "jax", "", removed="0.1")).lower() == f"{verb} in 0.1"
 
 
 def test_what_to_write_is_called_where_the_old_code_calls_something() -> None:
@@ -246,5 +246,5 @@ def test_what_to_write_is_called_where_the_old_code_calls_something() -> None:
     assert bare == ["jax.lax.tie_in"]  # whose row says to write its argument
 
 
-def test_the_list_has_what_changed(told: Ladder) -> None:
-    assert told.changed("numbers") == "- `a | b`: `1`, by 0.11 `2`"
+def test_the_list_has_what_changed(versions: Ladder) -> None:
+    assert versions.changed("numbers") == "- `a | b`: `1`, by 0.11 `2`"

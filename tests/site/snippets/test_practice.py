@@ -295,7 +295,7 @@ def test_a_loop_that_never_ends_is_stopped_and_named(handler: str, reader: Reade
     assert status == 1 and second.startswith("gcd: still running after 1 seconds, in a compiled program, which Python")
 
 
-def says(watcher: "subprocess.Popen[str]", what: str) -> str:
+def output_until(watcher: "subprocess.Popen[str]", what: str) -> str:
     """Return the output up to a line that begins with a text."""
     found = []
     for line in watcher.stdout or ():
@@ -310,8 +310,8 @@ def test_the_downloaded_file_can_watch_itself(tmp_path: Path, script: str) -> No
     command = [sys.executable, "practice.py", "--watch"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as watcher:
         try:
-            said = says(watcher, "Hints and a solution:")
-            assert "\nExercise 1 of 46: standardize (core)\n" in said and "ended early" not in said
+            output = output_until(watcher, "Hints and a solution:")
+            assert "\nExercise 1 of 46: standardize (core)\n" in output and "ended early" not in output
         finally:
             watcher.kill()
 
@@ -330,20 +330,20 @@ def test_a_watched_file_shows_the_next_exercise(tmp_path: Path, pages: dict[str,
     right = {name: codes[0] for name, codes in answers(pages, "solution").items()}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watcher:
         try:
-            said = says(watcher, "Hints and a solution:")
-            assert f"Wrote {file}" in said and "\nExercise 13 of 46: Ball (core)\n" in said
+            output = output_until(watcher, "Hints and a solution:")
+            assert f"Wrote {file}" in output and "\nExercise 13 of 46: Ball (core)\n" in output
             text = file.read_text(encoding="utf-8")
             assert all(code in text for code in shown.values()) and "--8<--" not in text
             assert not start(file)
             text = filled(text, shown, {"Ball": right["Ball"], "tax": f"def tax(income):\n{'    '}return income"})
             file.write_text(text, encoding="utf-8")
-            said = says(watcher, "Hints and a solution:")
-            assert "Ball: right\n" in said and "\ntax: income 5: gave 5, expected 0\n" in said
-            assert "\nExercise 14 of 46: tax (warm-up)\n" in said and f"{file}:" in said
+            output = output_until(watcher, "Hints and a solution:")
+            assert "Ball: right\n" in output and "\ntax: income 5: gave 5, expected 0\n" in output
+            assert "\nExercise 14 of 46: tax (warm-up)\n" in output and f"{file}:" in output
             file.write_text(text.replace("return income", "return incom e"), encoding="utf-8")
-            said = says(watcher, "Hints and a solution:")
-            assert "mine.py does not run:\n" in said and "SyntaxError: invalid syntax" in said
-            assert "runpy" not in said and "Exercise 14 of 46" in said
+            output = output_until(watcher, "Hints and a solution:")
+            assert "mine.py does not run:\n" in output and "SyntaxError: invalid syntax" in output
+            assert "runpy" not in output and "Exercise 14 of 46" in output
         finally:
             watcher.kill()
 
@@ -407,7 +407,7 @@ def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_abov
     """One process examines those of all pages of the course, which have a turn on their page of practice as well."""
     found, _ = engine.read([PROJECT.docs / f"{name}.md" for name in names])
     right = {exercise: codes[0] for exercise, codes in answers(pages, "solution").items()}
-    asked: list[tuple[str, list[str], str]] = []
+    requests: list[tuple[str, list[str], str]] = []
     for page in found:
         blocks = [block.code for block in page.program if not block.options.isolated]
         shown = {
@@ -421,20 +421,20 @@ def test_an_exercise_runs_in_its_page_with_only_what_it_needs_of_the_blocks_abov
                 before = [part for _, part in needed_parts(blocks[:at], code)]
                 odd = r"^(?!import |from |jax\.config|jnp\.set_printoptions|compilation_cache.reset|#|$)"
                 assert not [part for part in before if re.search(odd, part, re.MULTILINE)]
-            if asked:  # a kernel makes settings once
+            if requests:  # a kernel makes settings once
                 before = [re.sub("(?m)^jax.config.*", "", part) for part in before]
-            asked.append((exercise, before, code))
+            requests.append((exercise, before, code))
     most = max(found, key=lambda page: str(page.settings.runtime["devices"]))
     settings = PROJECT.runtime.setup(most.settings.runtime, PROJECT.options)
     done = subprocess.run(
         [sys.executable, "-c", f"{PATH}{settings}\n{IN_THE_PAGE}"],
-        input=json.dumps(asked),
+        input=json.dumps(requests),
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, **compiled_before(PROJECT)},
     )
-    assert done.stdout.split() == [exercise for exercise, *_ in asked], done.stderr
+    assert done.stdout.split() == [exercise for exercise, *_ in requests], done.stderr
 
 
 # --- messages ------------------------------------------------------------------------------------------------------

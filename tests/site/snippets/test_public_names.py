@@ -70,7 +70,7 @@ def ask(tmp_path: Path) -> Callable[..., tuple[dict[str, list[str]], str]]:
     for name, text in FILES.items():
         (package / name).write_text(text)
 
-    def asked(option: str, *names: str) -> tuple[dict[str, list[str]], str]:
+    def read(option: str, *names: str) -> tuple[dict[str, list[str]], str]:
         done = subprocess.run(
             [sys.executable, public_names.__file__, option, "madeup"],
             cwd=tmp_path,
@@ -82,7 +82,7 @@ def ask(tmp_path: Path) -> Callable[..., tuple[dict[str, list[str]], str]]:
         )
         return json.loads(done.stdout), done.stderr
 
-    return asked
+    return read
 
 
 TAKES, DOES = "(x, /, *, sort=False, by=…)", "Keep `madeup.kept` as it is."
@@ -193,11 +193,11 @@ def record(tmp_path: Path) -> Record:
 
 
 def test_a_history_says_when_a_name_came_changed_and_went(record: Record) -> None:
-    told = {
+    lives = {
         name: (history.since, history.changed, history.deprecated, history.gone, history.farewell)
         for name, history in record.histories.items()
     }
-    assert told == {
+    assert lives == {
         "m.f": ("0.9.0", "0.9.2", "", "", ""),
         "m.old": ("0.9.0", "", "0.9.2", "0.10.0", "m.old was removed"),
         "m.new": ("0.9.2", "", "", "", ""),
@@ -313,9 +313,9 @@ def statements(text: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def differs(said: str, known: str) -> bool:
+def differs(stated: str, known: str) -> bool:
     """Return whether two releases differ; 0.10 is 0.10.0."""
-    one, other = number(said), number(known)
+    one, other = number(stated), number(known)
     return other[: len(one)] != one or any(other[len(one) :])
 
 
@@ -335,12 +335,12 @@ def test_statements_about_names_are_found(text: str, found: list[tuple[str, str,
 def test_releases_in_sentences_are_those_of_the_record() -> None:
     histories, wrong, right = Record().histories, [], 0
     for page in sorted((ladder.HERE.parent / "docs").rglob("*.md")):
-        for name, fact, said in statements(page.read_text(encoding="utf-8")):
+        for name, fact, stated in statements(page.read_text(encoding="utf-8")):
             if history := histories.get(name):
                 known = getattr(history, fact)
                 right += 1
-                if differs(said, known):
-                    wrong.append(f"{page.name}: {name}: {fact} {said}, by the record {known or 'not'}")
+                if differs(stated, known):
+                    wrong.append(f"{page.name}: {name}: {fact} {stated}, by the record {known or 'not'}")
     assert wrong == [] and right > 5
 
 

@@ -26,7 +26,7 @@ import numpy as np
 x = np.ones(2)
 x
 # %% A `second`
-# {said}
+# {comment}
 # numpy
 {numpy}
 # jax
@@ -34,9 +34,9 @@ x
 """
 
 
-def row(numpy: str, jax: str, said: str = "note: Why.") -> Any:
+def row(numpy: str, jax: str, comment: str = "note: Why.") -> Any:
     """A row with its results, of which that of JAX is NumPy's as well."""
-    rows = rosetta.read_rows(ROWS.format(numpy=numpy, jax=jax, said=said))
+    rows = rosetta.read_rows(ROWS.format(numpy=numpy, jax=jax, comment=comment))
     for library in ("numpy", "jax"):
         for title, result in rosetta.run_rows(rows, library).items():
             next(row for row in rows if row.title == title).results[library] = result
@@ -44,7 +44,7 @@ def row(numpy: str, jax: str, said: str = "note: Why.") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("said", "jax"),
+    ("comment", "jax"),
     [
         ("note: Why.", "x + 1"),
         ("dtype: Why.", "np.float32(2) * np.ones(2, np.float32)"),
@@ -54,9 +54,9 @@ def row(numpy: str, jax: str, said: str = "note: Why.") -> Any:
         ("differs: Why.", "[2.0, 2.0], None"),
     ],
 )
-def test_a_row_is_what_it_says(said: str, jax: str) -> None:
-    row("x + 1", jax, said).check()
-    for other in {"note: Why.", "dtype: Why.", "differs: Why."} - {said}:
+def test_a_row_is_what_it_says(comment: str, jax: str) -> None:
+    row("x + 1", jax, comment).check()
+    for other in {"note: Why.", "dtype: Why.", "differs: Why."} - {comment}:
         with pytest.raises(AssertionError, match="marked"):
             row("x + 1", jax, other).check()
 

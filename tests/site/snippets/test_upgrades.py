@@ -30,18 +30,18 @@ def test_the_most_used_come_first() -> None:
 
 
 def test_what_breaks_is_listed_in_lines_that_fit_a_page() -> None:
-    told = upgrades.between(RELEASES[0], RELEASES[-1]).splitlines()
-    assert max(map(len, told)) <= 80
-    assert f"  {upgrades.USES['uses']['jax.tree_map']:2} of {len(upgrades.USES['projects'])}  jax.tree_map" in told
+    changes = upgrades.between(RELEASES[0], RELEASES[-1]).splitlines()
+    assert max(map(len, changes)) <= 80
+    assert f"  {upgrades.USES['uses']['jax.tree_map']:2} of {len(upgrades.USES['projects'])}  jax.tree_map" in changes
     assert upgrades.between("0.6.2", "0.5.3") == "0.6.2 is not older than 0.5.3."
 
 
 def test_results_that_changed_are_listed() -> None:
     columns = Record().columns
     name = "jax.random.normal(jax.random.PRNGKey(42))"
-    told = [name in upgrades.between(old, new) for old, new in [("0.4.13", "0.12.0.1"), ("0.11.2", "0.12.0.1")]]
+    changes = [name in upgrades.between(old, new) for old, new in [("0.4.13", "0.12.0.1"), ("0.11.2", "0.12.0.1")]]
     assert (
-        told
+        changes
         == [
             columns[old].behaviors[name] != columns[new].behaviors[name]
             for old, new in [("0.4.13", "0.12.0.1"), ("0.11.2", "0.12.0.1")]
