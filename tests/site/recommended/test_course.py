@@ -40,6 +40,7 @@ SHAPES, FLOW, TRANSFORMS, EQUATIONS = (
     "science/equations.md",
 )
 STATE, INSIDE, ESCAPE, STACK = "basics/state.md", "debug/inside.md", "extend/escape-hatches.md", "train/stack.md"
+REFS = "basics/refs.md"
 MEMORY = "speed/memory.md"
 _named = cache(program)
 
@@ -573,7 +574,7 @@ def test_a_smoother_is_the_loop_in_every_form(xs: Array, rate: float) -> None:
     smoother = named(STATE, "PureSmoother")(0.01, jnp.float32(0))
     slow.append(jax.lax.scan(type(smoother).update, smoother, low)[1][-1])
     assert_same(slow, [100, 100], rtol=1e-3)
-    wrapped = named(STATE, "CompiledRefSmoother")(rate)
+    wrapped = named(REFS, "RefSmoother")(rate)
     assert_same([wrapped.update(x) for x in xs], expected)
 
 
@@ -602,9 +603,9 @@ def _adds(ref: Any, x: Any) -> Any:
 
 
 @attack(
-    f"{STATE}: return a ref from a compiled function, or carry it through `scan`, or return it from a branch of `cond`",
-    f"{STATE}: pass one ref to a compiled function twice, or pass it and also use it as a global",
-    f"{STATE}: write another shape, or an integer to a ref of floats",
+    f"{REFS}: return a ref from a compiled function, or carry it through `scan`, or return it from a branch of `cond`",
+    f"{REFS}: pass one ref to a compiled function twice, or pass it and also use it as a global",
+    f"{REFS}: write another shape, or an integer to a ref of floats",
     x=arrays((3,), odd=False),
 )
 def test_a_ref_is_read_at_the_end(x: Array) -> None:
@@ -617,14 +618,14 @@ def test_a_ref_is_read_at_the_end(x: Array) -> None:
 
 
 @attack(
-    f"{STATE}: write, under `vmap`, to a ref that the examples share",
-    f"{STATE}: write to a ref in a `cond` whose condition is mapped",
+    f"{REFS}: write, under `vmap`, to a ref that the examples share",
+    f"{REFS}: write to a ref in a `cond` whose condition is mapped",
     x=arrays((3,)),
 )
 def test_each_example_has_its_row(x: Array) -> None:
     totals = jax.new_ref(jnp.ones(3))
     with np.errstate(all="ignore"):
-        jax.vmap(named(STATE, "add"))(totals, x)
+        jax.vmap(named(REFS, "add"))(totals, x)
         assert_same(totals[...], 1 + x)
 
     def keep_positive(total: Any, x: Any) -> None:
@@ -636,11 +637,11 @@ def test_each_example_has_its_row(x: Array) -> None:
 
 
 @slow_attack(
-    f"{STATE}: under `grad`, write to a ref made outside the function, if the value depends on the argument of `grad`",
+    f"{REFS}: under `grad`, write to a ref made outside the function, if the value depends on the argument of `grad`",
     w=arrays((2, 2), odd=False),
 )
 def test_noting_a_value_does_not_change_the_gradient(w: Array) -> None:
-    network = named(STATE, "network")
+    network = named(REFS, "network")
     weights, x, largest = [w / 9, np.eye(2, dtype=np.float32)], np.ones((3, 2), np.float32), jax.new_ref(jnp.zeros(2))
     found = sloped(network)(weights, x, largest)
     hidden = np.tanh(x @ (w / 9).astype(np.float64))
@@ -654,7 +655,7 @@ def _silent(weights: Any, x: Any) -> Any:
     return (x**2).mean()
 
 
-@attack(f"{STATE}: use `jax.grad` with respect to a ref", rate=st.sampled_from([0.25, 0.5]), x=halves)
+@attack(f"{REFS}: use `jax.grad` with respect to a ref", rate=st.sampled_from([0.25, 0.5]), x=halves)
 def test_a_threaded_state_has_its_derivative(rate: float, x: float) -> None:
     state, update = named(STATE, "State"), named(STATE, "update")
     slope = jax.grad(lambda state: update(state, x)[1])(state(rate, 2.0))

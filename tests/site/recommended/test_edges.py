@@ -296,19 +296,19 @@ def test_integers_are_rounded_by_floats_and_by_an_image_as_stated() -> None:
 
 def test_a_column_of_labels_is_refused_by_the_loss() -> None:
     found = program(
-        "basics/derivatives.md", "cross_entropy", "accuracy", jnp=jnp, jax=jax, labels=jnp.array([[0], [1]])
+        "basics/kinks.md", "cross_entropy", "accuracy", jnp=jnp, jax=jax, labels=jnp.array([[0], [1]])
     )
     logits = jnp.array([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
     with pytest.raises(ValueError, match="dimensions"):
         found["cross_entropy"](logits)
     assert found["accuracy"](logits) == 0.25  # two rows and two labels, all pairs
-    says("basics/derivatives.md", "with a column, `accuracy` compares all pairs")
+    says("basics/kinks.md", "with a column, `accuracy` compares all pairs")
 
 
 @pytest.mark.parametrize("labels", [[0, 3], [2, 1], [0, -1]])
 def test_a_label_outside_the_classes_is_nan_or_counted_from_the_end(labels: list[int]) -> None:
     logits = np.array([[2, 1, 0], [0, 1, 3]], np.float32)
-    loss = program("basics/derivatives.md", "cross_entropy", jnp=jnp, jax=jax, labels=jnp.array(labels))[
+    loss = program("basics/kinks.md", "cross_entropy", jnp=jnp, jax=jax, labels=jnp.array(labels))[
         "cross_entropy"
     ]
     logs = logits - np.log(np.exp(logits.astype(float)).sum(1, keepdims=True))

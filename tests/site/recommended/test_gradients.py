@@ -156,14 +156,14 @@ def test_a_safe_norm_is_the_norm_and_its_slope_is_a_direction(v: Array, call: Tr
     "v", [np.array([100, 100], np.int8), np.array([200, 100], np.uint8), [65536, 0], [1, 1j], [0, 1j]]
 )
 @pytest.mark.parametrize(
-    "name", [(f"{WRONG}#norm-zero", "safe_norm"), ("basics/derivatives.md", "safe_norm"), ("debug/nans.md", "length")]
+    "name", [(f"{WRONG}#norm-zero", "safe_norm"), ("basics/kinks.md", "safe_norm"), ("debug/nans.md", "length")]
 )
 def test_a_safe_norm_of_integers_or_complex_numbers_is_that_of_numpy(name: tuple[str, str], v: Any) -> None:
     found = program(*name)[name[1]](jnp.asarray(v))
     assert_same(found, np.linalg.norm(np.asarray(v).astype(complex)))
 
 
-@pytest.mark.parametrize("name", [f"{WRONG}#norm-zero", "basics/derivatives.md"])
+@pytest.mark.parametrize("name", [f"{WRONG}#norm-zero", "basics/kinks.md"])
 def test_a_safe_norm_has_the_second_derivative_of_the_norm(name: str) -> None:
     found = jax.hessian(program(name, "safe_norm")["safe_norm"])(jnp.array([3.0, 0.0]))
     assert_same(found, [[0, 0], [0, 1 / 3]])
@@ -173,7 +173,7 @@ def test_a_safe_norm_has_the_second_derivative_of_the_norm(name: str) -> None:
 def test_the_lengths_of_other_pages_keep_nan_too(v: Array) -> None:
     sizes = np.sqrt((v.astype(float) ** 2).sum(-1))
     assert_same(compiled("debug/nans.md", "length")(v), sizes)
-    safe_norm = compiled("basics/derivatives.md", "safe_norm")
+    safe_norm = compiled("basics/kinks.md", "safe_norm")
     assert_same(np.array([safe_norm(row) for row in v]), sizes)
 
 
@@ -225,7 +225,7 @@ def test_a_softmax_with_a_mask_is_that_of_the_valid_elements(x: Array, mask: lis
 def test_the_length_of_a_page_takes_integers_and_complex_numbers(v: Array, scale: int, kind: str) -> None:
     v = v * (0.6 + 0.8j) if kind == "c8" else v * scale
     v = v.astype(kind)
-    assert_same(compiled("basics/derivatives.md", "safe_norm")(v), np.sqrt(np.sum(np.abs(v.astype(complex)) ** 2)))
+    assert_same(compiled("basics/kinks.md", "safe_norm")(v), np.sqrt(np.sum(np.abs(v.astype(complex)) ** 2)))
 
 
 @attack(a=st.sampled_from([1.0, 1 + 2**-20, 0.99, 0.25, 2.0, 100.0, 1e4]))
