@@ -160,7 +160,7 @@ def test_a_column_of_targets_is_refused_where_losses_broadcast() -> None:
     names = {"predict": lambda params, x: x}
     losses: list[Any] = [
         lambda x, y: program("scale/explicit-rules.md", "loss", jnp=jnp, **names)["loss"](None, x, y),
-        lambda x, y: program("scale/eight-devices.md", "loss", jnp=jnp)["loss"](jnp.eye(1), x[:, None], y[:, None]),
+        lambda x, y: program("scale/collectives.md", "loss", jnp=jnp)["loss"](jnp.eye(1), x[:, None], y[:, None]),
         lambda x, y: modern.loss({"w": jnp.ones(1), "b": 0.0}, x[:, None], y),
         lambda x, y: program("extend/refs.md", "loss", jnp=jnp)["loss"]({"w": jnp.eye(4), "b": 0.0}, (x, y)),
     ]
