@@ -295,9 +295,7 @@ def test_integers_are_rounded_by_floats_and_by_an_image_as_stated() -> None:
 
 
 def test_a_column_of_labels_is_refused_by_the_loss() -> None:
-    found = program(
-        "basics/kinks.md", "cross_entropy", "accuracy", jnp=jnp, jax=jax, labels=jnp.array([[0], [1]])
-    )
+    found = program("basics/kinks.md", "cross_entropy", "accuracy", jnp=jnp, jax=jax, labels=jnp.array([[0], [1]]))
     logits = jnp.array([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
     with pytest.raises(ValueError, match="dimensions"):
         found["cross_entropy"](logits)
@@ -308,9 +306,7 @@ def test_a_column_of_labels_is_refused_by_the_loss() -> None:
 @pytest.mark.parametrize("labels", [[0, 3], [2, 1], [0, -1]])
 def test_a_label_outside_the_classes_is_nan_or_counted_from_the_end(labels: list[int]) -> None:
     logits = np.array([[2, 1, 0], [0, 1, 3]], np.float32)
-    loss = program("basics/kinks.md", "cross_entropy", jnp=jnp, jax=jax, labels=jnp.array(labels))[
-        "cross_entropy"
-    ]
+    loss = program("basics/kinks.md", "cross_entropy", jnp=jnp, jax=jax, labels=jnp.array(labels))["cross_entropy"]
     logs = logits - np.log(np.exp(logits.astype(float)).sum(1, keepdims=True))
     expected = np.nan if 3 in labels else -logs[np.arange(2), labels].mean()
     np.testing.assert_allclose(loss(jnp.asarray(logits)), expected, rtol=1e-5)
