@@ -12,7 +12,7 @@ import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
 from jax.flatten_util import ravel_pytree
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from tests.site.recommended.attack import program
@@ -190,7 +190,8 @@ def test_a_convolution_is_turned_in_its_channels_only() -> None:
 
 
 def test_weights_without_running_statistics_are_refused() -> None:
-    load, model = program(f"{NNX}#load-by-name", "load")["load"], nnx.BatchNorm(2, rngs=nnx.Rngs(0))
+    load = program(f"{NNX}#load-by-name", "load")["load"]
+    model: Any = nnx.BatchNorm(2, rngs=nnx.Rngs(0))
     weights = {("scale",): np.ones(2), ("bias",): np.zeros(2)}
     with pytest.raises(KeyError, match="mean"):
         load(model, weights)
@@ -243,9 +244,10 @@ def test_rewards_in_a_column_are_refused() -> None:
     found = program(WORLDS, "solve", "policy_iteration")
     moves, rewards = jnp.full((1, 3, 3), 1 / 3), jnp.ones((3, 1))
     found["solve"](moves, rewards.T, 0.9, 0.1)
-    for solver in (lambda: found["solve"](moves, rewards, 0.9, 0.1), lambda: found["policy_iteration"](moves, rewards, 0.9)):
-        with pytest.raises(AssertionError):
-            solver()
+    with pytest.raises(AssertionError):
+        found["solve"](moves, rewards, 0.9, 0.1)
+    with pytest.raises(AssertionError):
+        found["policy_iteration"](moves, rewards, 0.9)
 
 
 def test_value_iteration_that_gives_up_returns_the_most_steps_as_said() -> None:
