@@ -40,7 +40,7 @@ SHAPES, FLOW, TRANSFORMS, EQUATIONS = (
     "science/equations.md",
 )
 STATE, INSIDE, ESCAPE, STACK = "basics/state.md", "debug/inside.md", "extend/escape-hatches.md", "train/stack.md"
-REFS = "basics/refs.md"
+REFS, BUCKETS = "basics/refs.md", "speed/buckets.md"
 MEMORY = "speed/memory.md"
 _named = cache(program)
 
@@ -274,10 +274,10 @@ def test_the_largest_are_kept(x: Array, n: int) -> None:
 
 @attack(f"{SHAPES}: inputs of many lengths", x=arrays((20,), dtypes("float", "int"), odd=False), n=st.integers(1, 20))
 def test_a_bucket_does_not_change_the_mean(x: Array, n: int) -> None:
-    size = named(SHAPES, "bucket")(n)
+    size = named(BUCKETS, "bucket")(n)
     assert size >= max(n, 16) and size & (size - 1) == 0
-    assert_same(named(SHAPES, "mean")(np.pad(x[:n], (0, size - n)), n), x[:n].astype(np.float64).mean())
-    largest = named(SHAPES, "largest")(x.astype(np.float32)[None], np.array([n]))
+    assert_same(named(BUCKETS, "mean")(np.pad(x[:n], (0, size - n)), n), x[:n].astype(np.float64).mean())
+    largest = named(BUCKETS, "largest")(x.astype(np.float32)[None], np.array([n]))
     assert_same(largest, x[:n].max(keepdims=True).astype(np.float32))
 
 
