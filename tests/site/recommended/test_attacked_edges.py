@@ -246,8 +246,9 @@ def test_the_middle_of_the_rod_is_its_middle_for_any_number_of_cells(cells: int)
     np.testing.assert_allclose(jax.jit(middle)(1.0), expected, rtol=2e-2)
 
 
-def test_a_laplacian_takes_one_rod_or_those_of_vmap() -> None:
-    laplacian = program("science/adjoints.md", "laplacian")["laplacian"]
+@pytest.mark.parametrize("page", ["adjoints", "equations", "solvers"])
+def test_a_laplacian_takes_one_rod_or_those_of_vmap(page: str) -> None:
+    laplacian = program(f"science/{page}.md", "laplacian")["laplacian"]
     rods = jnp.array([[1.0, 2.0, 4.0], [0.0, 1.0, 0.0]])
     for wrong in (rods, rods.T):
         with pytest.raises(ValueError, match="unpack"):
