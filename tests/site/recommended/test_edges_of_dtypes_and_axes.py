@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from tests.site.recommended.attack import program
 from tests.site.recommended.devices import mesh
+from tests.site.recommended.entries import fixed
 from tests.site.recommended.shown import shows, visible
 from tests.site.recommended.test_edges import says
 
@@ -91,6 +92,22 @@ def test_a_distance_to_many_points_or_to_a_column_is_refused() -> None:
     for home in points, points[1][:, None]:
         with pytest.raises(AssertionError):
             jax.vmap(distance, in_axes=(0, None))(points, home)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "uint8", "bool", "float32"])
+def test_a_total_of_many_small_numbers_goes_on_growing(dtype: str) -> None:
+    xs = jnp.ones(3000, dtype)
+    [(total, _)] = fixed("lookup/errors-structures.md#scan-carry", {"jnp.arange(3.0)": "xs"}, xs=xs)
+    assert total == 3000
+
+
+def test_models_predict_a_batch_of_any_size() -> None:
+    predict = program(f"{VMAP}#list-of-models", "predict")["predict"]
+    w, b = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.arange(3.0)
+    for rows in 1, 2, 3:
+        x = np.arange(2.0 * rows).reshape(rows, 2)
+        found = jax.vmap(predict, in_axes=(0, None))({"w": w, "b": b}, x)
+        np.testing.assert_array_equal(found, w @ x.T + b[:, None])
 
 
 def test_a_carry_is_cast_to_the_wider_dtype_as_said() -> None:
