@@ -210,7 +210,10 @@ TREE = (
                     ),
                     ("errors-arguments.md#square-matrix", "Argument to inv must have shape [..., n, n]"),
                     ("errors-arguments.md#core-dimension", "inconsistent size for core dimension"),
-                    ("errors-arguments.md#cannot-reshape", "cannot reshape array"),
+                    (
+                        "errors-arguments.md#cannot-reshape",
+                        "cannot reshape array, cannot select an axis to squeeze out",
+                    ),
                     ("errors-arguments.md#cannot-concatenate", "Cannot concatenate arrays"),
                     ("errors-arguments.md#stack-shapes", "All input arrays must have the same shape"),
                     (
@@ -298,6 +301,7 @@ TREE = (
                     ("errors-arguments.md#index-type", "Indexer must have integer or boolean type"),
                     ("errors-arguments.md#too-many-indices", "Too many indices"),
                     ("errors-arguments.md#out-of-bounds", "out-of-bounds indexing for array of shape"),
+                    ("errors-arguments.md#zero-d", "iteration over a 0-d array"),
                     ("errors-arguments.md#truth-value", "The truth value of an array is ambiguous"),
                     ("errors-arguments.md#int-too-large", "Python int too large to convert to int32"),
                     (

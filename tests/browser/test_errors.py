@@ -32,3 +32,29 @@ def test_a_traceback_of_many_lines_pasted_and_enter_lead_to_the_entry(visit: Cal
     expect(section).to_be_visible()
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(rf"/{message.entry.partition('#')[0]}[^#]*#{message.entry.partition('#')[2]}$"))
+
+
+def test_a_traceback_within_a_message_is_not_taken_for_it(ask: Callable[..., dict[str, Found]]) -> None:
+    message = """ValueError: Non-hashable static arguments are not supported. An error occurred while trying to hash an \
+object of type <class 'equinox.nn._linear.Linear'>, Linear(weight=f32[3,2], bias=f32[3]). The error was:
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+  File "equinox/_module/_module.py", line 554, in __hash__
+TypeError: unhashable type: 'jaxlib._jax.ArrayImpl'"""
+    query = " ".join(message.split("\n"))
+    assert ask([query])[query].sections[0] == "lookup/errors-arguments/#non-hashable-static"
+
+
+def test_the_line_of_a_missing_key_leads_to_what_was_indexed(ask: Callable[..., dict[str, Found]]) -> None:
+    queries = {
+        """File "train.py", line 8 step = restored["step"] KeyError: 'step'""": "lookup/errors-libraries/#key-error",
+        """File "train.py", line 8 print(samples["b"].mean()) KeyError: 'b'""": "lookup/errors-libraries/#key-error",
+        """File "train.py", line 8 s = variables["batch_stats"] KeyError: 'batch_stats'""": (
+            "lookup/errors-flax/#collection-not-found"
+        ),
+        "KeyError: 'batch_stats'": "lookup/errors-flax/#collection-not-found",
+    }
+    found = ask(list(queries))
+    assert {query: (found[query].sections[0], found[query].note) for query in queries} == {
+        query: (entry, "") for query, entry in queries.items()
+    }

@@ -1,6 +1,6 @@
 // Finds sections of the site: by words and their other forms, by whole questions, by names, and by error messages.
 import "./vendor/stemmer.js"; // so that it comes together with find/words.js, which needs it, not after it
-import { explains, messageOf, missing, OF_PYTHON, ofCall, rowOf } from "./find/messages.js";
+import { explaining, messageOf, missing, OF_PYTHON, ofCall, rowOf } from "./find/messages.js";
 import { answersMessage, preferAnswer, rank } from "./find/ranking.js";
 import { released } from "./find/released.js";
 import { grouped } from "./find/results.js";
@@ -37,10 +37,12 @@ const named = async ({ byEnd, partial, sections }, text, message) => {
 
 // The hit that explains a message, or a question that quotes one.
 const entryOf = (hits, query, message, ofPython) => {
-  const found = hits.find(({ section, share, literal }) =>
-    ofPython ? explains(section, ofPython, query) : section.kind === "error" && ofCall(section, query) &&
+  const found = ofPython
+    ? explaining(hits, ofPython, query)
+    : hits.find(({ section, share, literal }) =>
+      section.kind === "error" && ofCall(section, query) &&
       (message ? share > 0.75 || (share > 0.5 && literal > 0.02) : literal > 0.4)
-  );
+    );
   return message ? preferAnswer(hits, found) : found;
 };
 

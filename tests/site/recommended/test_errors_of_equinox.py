@@ -69,6 +69,13 @@ def test_a_list_has_all_rows(rows: int) -> None:
     assert listed == [number**2 for number in range(rows)]
 
 
+@attack(f"{EQUINOX}#stop-iteration", rows=st.integers(1, 9))
+def test_rows_are_repeated_without_end(rows: int) -> None:
+    [batches] = fixed(f"{EQUINOX}#stop-iteration", {"range(4)": f"range({rows})"})
+    assert batches == [[2 * step % rows, (2 * step + 1) % rows] for step in range(3)]
+    refused(f"{EQUINOX}#stop-iteration", {"range(4)": f"range({min(rows, 4)})"})
+
+
 @attack(f"{EQUINOX}#symbolic-axis", y=small((3,)), x=small((2,)))
 def test_steps_have_one_size_less(y: Array, x: Array) -> None:
     [steps] = fixed(f"{EQUINOX}#symbolic-axis", {"jnp.ones(3), jnp.ones(2)": "jnp.array(y), jnp.array(x)"}, y=y, x=x)

@@ -162,6 +162,14 @@ def test_a_static_module_is_applied(x: Array) -> None:
     near(y, x @ kernel + bias)
 
 
+@attack(f"{NNX}#annotated-mesh", x=small((2, 2)))
+def test_a_divided_layer_is_a_layer(x: Array) -> None:
+    changes = {"divided(jnp.ones((1, 2))).shape": "divided(jnp.asarray(x)), divided"}
+    spec, y, layer = fixed(f"{NNX}#annotated-mesh", changes, x=x)
+    assert tuple(spec) == (None, "model")
+    near(y, x @ np.asarray(layer.kernel[...]) + np.asarray(layer.bias[...]))
+
+
 @attack(f"{NNX}#raw-key", seed=st.integers(0, 2**31))
 def test_a_number_and_its_key_make_the_same_weights(seed: int) -> None:
     changes = {

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from flax import nnx
 from hypothesis import strategies as st
 from scipy import special
 
@@ -121,6 +122,13 @@ def test_attention_is_that_of_each_example(batch: int, length: int) -> None:
     words = jax.random.normal(jax.random.key(length), (batch, length, 4))
     found, attention = fixed(f"{LIBRARIES}#unpack", {".shape)": ", attention)"}, words=words)
     near(found, np.stack([attention(one, one, one) for one in words]))
+
+
+@attack(f"{LIBRARIES}#key-error", rows=st.integers(1, 4), columns=st.integers(1, 4))
+def test_a_state_has_the_names_of_attributes(rows: int, columns: int) -> None:
+    state = nnx.state(nnx.Linear(rows, columns, rngs=nnx.Rngs(0)))
+    assert fixed(f"{LIBRARIES}#key-error", state=state) == [["bias", "kernel"], (rows, columns)]
+    refused(f"{LIBRARIES}#key-error", state=state)
 
 
 @attack(f"{LIBRARIES}#class-arguments", features=st.integers(-3, 9))

@@ -3,19 +3,33 @@
 const DICTIONARY_OF_LIBRARY = /^lookup\/errors-(equinox|flax|nnx|libraries|orbax|samplers|solvers)\//;
 
 // What Python says of any code, with JAX or without. A section that has the words of such a message explains it only where it
-// shows it; a KeyError, which is no more than a key, only where the traceback shows the call or the key is among its wordings.
+// shows it.
 export const OF_PYTHON =
   /^(?:\w+Error: )?(KeyError$|(?:list|tuple|string) index out of range|name '\w+' is not defined|'(?:bool|dict|float|int|list|module|NoneType|set|str|tuple)' object (?:is not|has no attribute) [\w']+)/;
-export const explains = ({ title, text, wordings }, phrase, query) =>
-  phrase === "KeyError"
-    ? wordings.includes(query.trim()) || (title.includes("debug.print") && /\bdebug\.print\(/.test(query))
-    : [title, text, ...wordings].some((text) => text.includes(phrase));
+// A KeyError is no more than a key. A section explains it that has "KeyError in samples[" among its wordings, if the traceback
+// shows that; or else one that has the whole message.
+const KEY = /KeyError: ["']?\S+$/;
+export const explaining = (hits, phrase, query) => {
+  const find = (fits) => hits.find(({ section: { title, wordings } }) => [title, ...wordings].some(fits));
+  if (phrase !== "KeyError") {
+    return hits.find(({ section: { title, text, wordings } }) =>
+      [title, text, ...wordings].some((text) => text.includes(phrase))
+    );
+  }
+  const [key] = query.trim().match(KEY) ?? [];
+  return find((wording) => {
+    const [, place] = wording.match(/^KeyError in (?:jax\.)?(.+)/) ?? [];
+    return place && query.includes(place);
+  }) ?? find((wording) => wording === key);
+};
 
-const RAISED = /(?:^|[\s(])((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit))(?=:|\s*$|\s*\n)/g;
+const RAISED =
+  /(?:^|[\s(])((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Exit|Iteration))(?=:|\s*$|\s*\n)/g;
 
 // What a pasted traceback or message says, without the frames and paths of the machine it is from; "" if it is none.
 export const messageOf = (query) => {
   if (/^[\w.]+$/.test(query)) return "";
+  query = query.replace(/(The error was:)\s+Traceback .*$/s, "$1"); // of the hash of a static argument
   // An assertion without a message has only its line.
   if (/\bAssertionError\s*$/.test(query)) return [...query.matchAll(/^\s*(assert .*)$/gm)].at(-1)?.[1] ?? query;
   const raised = [...query.matchAll(RAISED)];
@@ -27,7 +41,7 @@ export const messageOf = (query) => {
     .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
     .replace(/See https?:\S+|\(https?:\S+\)/g, "")
     .replace(/\S*\/\S+\.py(:\d+)*/g, "")
-    .replace(/KeyError: ["']?\S+$/s, "KeyError") // the key is the reader's own, and so is the name of a function
+    .replace(KEY, "KeyError") // the key is the reader's own, and so is the name of a function
     .replace(/\S+(?<!__)\(\) (?=missing \d+ required positional)/, "")
     .trim();
 };
