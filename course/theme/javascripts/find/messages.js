@@ -41,6 +41,7 @@ export const messageOf = (query) => {
     .replace(/For simplicity, JAX has removed its internal frames.*$/s, "")
     .replace(/See https?:\S+|\(https?:\S+\)/g, "")
     .replace(/\S*\/\S+\.py(:\d+)*/g, "")
+    .replace(/(?<=[\s'"])(?:\/[\w.-]+){2,}/g, "")
     .replace(KEY, "KeyError") // the key is the reader's own, and so is the name of a function
     .replace(/\S+(?<!__)\(\) (?=missing \d+ required positional)/, "")
     .trim();
