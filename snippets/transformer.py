@@ -64,6 +64,8 @@ def init(key: jax.Array, vocab: int, width: int, heads: int,
 def attend(q: jax.Array, k: jax.Array, v: jax.Array,
            mask: jax.Array) -> jax.Array:
     """For each row of q an average of the rows of v; all (time, dim)."""
+    if mask.dtype != bool:
+        raise TypeError(f"mask of {mask.dtype}: True is where to look")
     scores = jnp.matmul(q, k.T, preferred_element_type=jnp.float32)
     scores = jnp.where(mask, scores / q.shape[-1] ** 0.5, -jnp.inf)
     return jax.nn.softmax(scores, axis=-1).astype(v.dtype) @ v
@@ -165,6 +167,8 @@ def sample(params: Params, prompt: jax.Array, key: jax.Array, new: int,
            temperature: float = 1.0) -> tuple[jax.Array, jax.Array]:
     """New tokens, and the scores from which each was drawn."""
     size = len(prompt)
+    if not size:
+        raise ValueError("an empty prompt: nothing predicts the first token")
     scores, cache = forward(params, jnp.pad(prompt, (0, new)))
 
     def step(carry: Any, i: jax.Array) -> tuple[Any, Any]:
