@@ -97,7 +97,7 @@ def any_shape(product, block=128):
         fill = lambda size: (0, max(-size % block, block * (size == 0)))
         (m, k), n = a.shape, b.shape[1]
         a = jnp.pad(a, (fill(m), fill(k)))
-        b = jnp.pad(b, (fill(len(b)), fill(n)))
+        b = jnp.pad(b, (fill(k), fill(n)))  # refused if it has other rows
         return product(a, b)[:m, :n]
     return padded
 # --8<-- [end:any_shape]

@@ -313,8 +313,8 @@ def test_a_selu_has_a_slope_everywhere(x: Array, call: Transformation) -> None:
     selu = program(f"{SPEED}#slower-than-numpy", "selu")["selu"]
     wide = x.astype(float)
     with np.errstate(all="ignore"):
-        expected = 1.05 * np.where(wide > 0, wide, 1.67 * np.expm1(np.minimum(wide, 0)))
-        slope = 1.05 * np.where(wide > 0, 1, 1.67 * np.exp(np.minimum(wide, 0)))
+        expected = 1.0507 * np.where(wide > 0, wide, 1.6733 * np.expm1(np.minimum(wide, 0)))
+        slope = 1.0507 * np.where(wide > 0, 1, 1.6733 * np.exp(np.minimum(wide, 0)))
     assert_same(call(selu)(x), expected)
     known = np.isfinite(wide) & (wide != 0)  # at 0 the two sides differ
     assert_same(np.asarray(sloped(selu)(x))[known], slope[known])

@@ -904,8 +904,8 @@ def test_an_activation_has_its_values_and_slopes(x: Array, scale: float) -> None
     selu = named(SPEED, "selu")
     wide = np.clip(x.astype(float), -700, None)
     with np.errstate(all="ignore"):
-        expected = 1.05 * np.where(wide > 0, wide, 1.67 * np.expm1(np.minimum(wide, 0)))
-        slope = 1.05 * np.where(wide > 0, 1, 1.67 * np.exp(np.minimum(wide, 0)))
+        expected = 1.0507 * np.where(wide > 0, wide, 1.6733 * np.expm1(np.minimum(wide, 0)))
+        slope = 1.0507 * np.where(wide > 0, 1, 1.6733 * np.exp(np.minimum(wide, 0)))
         rtol = 1e-2 if x.dtype == np.float16 else 1e-5
         assert_same(selu(x), expected, rtol, 1e-7)
         assert_same(selu(x, np), expected, rtol, 1e-7)

@@ -89,7 +89,11 @@ def test_invalid_values_do_not_reach_a_gradient(given_pair: tuple[Any, Any], bad
 
 @attack("answers/numpy.md#masked-arrays", given_pair=masked(), offset=st.sampled_from([0, 2**24, -(2**24), 2**30]))
 def test_masked_integers_and_booleans_are_exact(given_pair: tuple[Any, Any], offset: int) -> None:
-    texts = "`jnp.iinfo(x.dtype).min` for integers", "for booleans, call `any`", "put in `iinfo.min` or 0"
+    texts = (
+        "`jnp.iinfo(x.dtype).min` for integers",
+        "for booleans, call `any`",
+        "put in `iinfo.min` for `argmax`, 0 for `cumsum`",
+    )
     shows("answers/numpy.md#masked-arrays", *texts)
     numbers, valid = given_pair
     x = (numbers.astype(np.int32) + offset).astype(np.int32)
