@@ -233,9 +233,7 @@ def test_a_function_that_is_called_counts_once_in_stablehlo_as_said() -> None:
 
 
 def test_keys_on_two_axes_need_both_numbers_as_said() -> None:
-    text = '`axis_index(("data", "model"))`'
-    says("scale/random-numbers.md", f"all axes along which the numbers should differ, such as {text}")
-    says("answers/devices.md", f"on a mesh of two axes, that is {text}")
+    says("answers/devices.md", 'on a mesh of two axes, that is `axis_index(("data", "model"))`')
 
     def draw(key: jax.Array, axes: Any) -> jax.Array:
         return jax.random.normal(jax.random.fold_in(key, jax.lax.axis_index(axes)), (1, 1))
