@@ -79,6 +79,35 @@ def test_the_drawer_of_a_phone_holds_the_pages_once_it_is_open(visit: Open) -> N
     expect(page).to_have_url(re.compile("basics/pytrees/"))
 
 
+def test_the_menu_of_a_narrow_window_leads_to_a_section_by_keyboard(visit: Open) -> None:
+    page = visit(VMAP, View("dark", 390)).page
+    focus, menu = page.locator(":focus"), page.get_by_label("Menu")
+    for _ in range(2):  # past the link to the content
+        page.keyboard.press("Tab")
+    expect(menu).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(focus).to_have_text(re.compile("Vectorizing with vmap"))
+    page.keyboard.press("Enter")  # its contents
+    expect(focus).to_have_text(re.compile("Table of contents"))
+    page.keyboard.press("Tab")
+    expect(focus).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("#__drawer")).not_to_be_checked()
+    expect(page).to_have_url(re.compile("#"))
+    expect(page.locator("h2:target")).to_be_focused()
+
+
+def test_the_menu_closes_by_keyboard_and_gives_the_focus_back(visit: Open) -> None:
+    page = visit(VMAP, View("light", 390)).page
+    page.get_by_label("Menu").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(":focus")).to_have_text(re.compile("Vectorizing with vmap"))
+    page.keyboard.press("Shift+Tab")
+    expect(page.locator(":focus")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Menu")).to_be_focused()
+
+
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 

@@ -105,6 +105,15 @@ document.addEventListener(
   ({ target }) => target.closest("[data-live-version]") && version().then(({ choose }) => choose()),
 );
 
+// The menu of a narrow window opens by keyboard too: the theme has a label for it, which has no place in the order of Tab.
+addEventListener("DOMContentLoaded", () => {
+  Object.assign(document.querySelector(".md-header__button[for=__drawer]"), { tabIndex: 0, ariaLabel: "Menu" });
+  document.getElementById("__drawer").addEventListener(
+    "change",
+    () => import(new URL("menu.js", own)).then(({ show }) => show()),
+  );
+});
+
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = aim();
