@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from livepages.source import Inventory
@@ -77,7 +78,7 @@ def _facts(history: History, oldest: str) -> dict[str, Any]:
         "changed": history.changed,
         "deprecated": history.deprecated,
         "gone": history.gone,
-        "says": history.farewell[:LIMIT] if history.deprecated or history.gone else "",
+        "says": shorten(history.farewell, LIMIT, placeholder=" …") if history.deprecated or history.gone else "",
         "takes": history.takes,
         "does": history.sentence,
     }
