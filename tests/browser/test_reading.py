@@ -316,6 +316,14 @@ def test_paper_has_no_buttons_small_print_tracebacks_or_solutions(url: str, visi
     expect(page.locator(".live-folded")).to_have_count(0)
 
 
+def test_paper_has_all_of_a_long_output(visit: Open) -> None:
+    page = visit("lookup/upgrade/").page
+    more = page.locator("article .live-more").first
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(more).not_to_have_class(re.compile("live-folded"))
+    expect(page.locator("article .live-small").first).to_have_class(re.compile("live-folded"))
+
+
 def test_without_javascript_nothing_is_promised_that_needs_it(visit: Open) -> None:
     page = visit("lookup/all-errors/", java_script_enabled=False).page
     expect(page.get_by_text("Each entry says what the message means")).to_be_visible()

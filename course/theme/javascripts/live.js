@@ -47,8 +47,8 @@ const near = new IntersectionObserver(
   { rootMargin: "50%" },
 );
 
-// Paper has what is open on the screen. The theme opens all that is folded when it is about to be printed, right after this.
-const fold = () => each("details:not([open])", (part) => part.classList.add("live-folded"));
+// Paper has what is open on the screen, and all of an output. The theme opens all that is folded when it is about to be printed, right after this.
+const fold = () => each("details:not([open], .live-more)", (part) => part.classList.add("live-folded"));
 const unfold = () => each(".live-folded", (part) => part.classList.remove("live-folded"));
 const printed = matchMedia("print");
 printed.addEventListener("change", ({ matches }) => (matches ? fold() : unfold()));
