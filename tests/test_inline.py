@@ -116,9 +116,9 @@ def test_code_and_comments_have_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("prose", "line", "message"),
     [
-        ("`{python} x +`", 8, "is no expression: invalid syntax"),
-        ("`{python} x = 1`", 8, "is no expression"),
-        ("`{python} 1); print(2`", 8, "is no expression"),
+        ("`{python} x +`", 8, "is not an expression: invalid syntax"),
+        ("`{python} x = 1`", 8, "is not an expression"),
+        ("`{python} 1); print(2`", 8, "is not an expression"),
         ("text `{python} x\nor 1`", 8, "write a value on one line"),
         ("# `{python} x`", 8, "the title of a page holds no value"),
         ("## Now `{python} x`", 8, "a heading with a value has an id of its own"),

@@ -172,6 +172,10 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
         ('{{ no" + 1 / 0 + " }}\n', "docs/index.md:3: block of line 3: raised ZeroDivisionError"),
         ('```python exec="on" timeout="soon"\n```\n', "docs/index.md:3: option timeout is a number of seconds"),
         ('```python exec="on" rases="E"\n```\n', "docs/index.md:3: unknown option 'rases'; did you mean 'raises'?"),
+        ('```python exec="on" sorce="above"\n```\n', "docs/index.md:3: unknown option 'sorce'; did you mean 'source'?"),
+        ('```pyhton exec="on"\nx = 1\n```\n', "docs/index.md:3: a pyhton fence is not run; did you mean 'python'?"),
+        ('```python exec="on"\nx = 1\n', "docs/index.md:3: the fence is not closed"),
+        ("```python exec=on\nx = 1\n```\n", "docs/index.md:3: not a fence as Markdown has them: ```python exec=on"),
         ('```python exec="on" workdir="no"\n```\n', "docs/index.md:3: block of line 3: raised FileNotFoundError"),
         ('```pycon exec="on"\n>>> x = 1\n1\n>>> x / 0\n```\n', "docs/index.md:6: block of line 3: raised ZeroDivision"),
         (
@@ -187,6 +191,16 @@ def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, 
     assert done.returncode == 1 and output in done.stderr and not (kettle.root / "site/index.html").exists(), (
         done.stderr
     )
+
+
+def test_what_only_looks_like_a_fence_that_runs_is_left_alone(kettle: Kettle) -> None:
+    kettle.write(
+        "docs/index.md",
+        '# Tea\n\n````md\n```pyhton exec="on"\n```\n````\n\n'
+        '-\tA tab:\n\n\t```python exec="on" color="red"\n\tprint("in" + "side")\n\t```\n\n```pyhton exec="off"\nx\n\n```bash exec="on"\necho\n',
+    )
+    done = kettle.build("--quiet")
+    assert done.returncode == 0 and "inside" in kettle.text(), done.stderr
 
 
 def test_a_failure_leaves_the_site_as_it_was(kettle: Kettle) -> None:

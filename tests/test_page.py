@@ -404,3 +404,11 @@ def test_a_fresh_block_rests_on_no_other_and_no_other_on_it(site: Site) -> None:
     assert kept(first) == [False, True, False]
     assert kept(fresh) == [True, False, True]
     assert len({before.key, first.key, fresh.key}) == 3
+
+
+def test_front_matter_that_is_not_yaml_is_quoted_with_its_line_of_the_page_alone(site: Site) -> None:
+    path = site.write("docs/page.md", '---\ntitle: "T"\ndescription: What: a page\n---\n# T\n')
+    with pytest.raises(PageError) as error:
+        read_page(path, site.project)
+    reported = "docs/page.md:3: the front matter is not YAML: mapping values are not allowed here: "
+    assert str(error.value) == f"{reported}description: What: a page"

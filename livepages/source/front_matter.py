@@ -68,7 +68,7 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
         if name in _FORMER:
             raise LineError(where[name], f"{name}: is called {_FORMER[name]} now")
         if name not in known and (meant := closest(name, known, 0.8)):  # other programs have names of their own
-            raise LineError(where[name], f"{name}: nothing has this name{meant}")
+            raise LineError(where[name], f"{name}: no setting has this name{meant}")
         if name in KNOWN and not KNOWN[name][1](value):
             raise refuse(name, KNOWN[name][0])
     try:
@@ -97,8 +97,10 @@ def _values(text: str) -> tuple[dict[str, object], dict[str, int]]:
         line = text[: error.position].count("\n") + 2
         raise LineError(line, f"the front matter is not YAML: {error.reason}: {chr(error.character)!r}") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise LineError(mark.line + 2 if mark else 1, f"the front matter is not YAML: {error}") from None
+        mark, lines = getattr(error, "problem_mark", None), text.splitlines()
+        problem = getattr(error, "problem", None) or str(error)
+        what = f"{problem}: {lines[mark.line].strip()}" if mark and mark.line < len(lines) else problem
+        raise LineError(mark.line + 2 if mark else 1, f"the front matter is not YAML: {what}") from None
     except (ValueError, OverflowError, RecursionError) as error:  # a date of month 13, for one
         raise LineError(1, f"a value of the front matter cannot be read: {error}") from None
     if not isinstance(found, dict):

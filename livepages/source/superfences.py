@@ -3,6 +3,7 @@
 Includes are those of ``pymdownx.snippets``, and what is a fence decides ``pymdownx.superfences``.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -19,6 +20,11 @@ from livepages.source.suggestions import closest
 
 EXECUTED = ("python", "py", "pycon")
 NESTED = ("md", "markdown")  # languages of fences whose content markdown-exec converts as Markdown
+
+# A line that is to begin a fence that is executed, whether or not it does.
+_MEANT = re.compile(r"""[> \t]*(?:`{3,}|~{3,})\s*\{?\s*\.?(\w+)\s[^`]*\bexec=["']?(\w*)""")
+
+_OFF = ("", "no", "off", "false", "0")  # values of exec
 
 Validator = Callable[[str, dict[str, str], dict[str, Any], dict[str, Any], Markdown], bool]
 
@@ -57,9 +63,7 @@ class Scanner:
 
     def scan(self, lines: Sequence[str], first: int = 0) -> Iterator[ExecutedFence]:
         """Yield the fences of these lines that are executed, in order; `first` is added to its numbers."""
-        # As Markdown has made them, by the time that superfences sees them.
-        normal = [line.expandtabs(self._md.tab_length) if line.strip(" \t") else "" for line in lines]
-        for fence, language, options in Recorder(self._md).record(normal):
+        for fence, language, options in Recorder(self._md).record(self._normal(lines)):
             if "extra" not in options:  # which the validator sets of a fence that is executed
                 continue
             if language not in NESTED:
@@ -68,9 +72,34 @@ class Scanner:
             elif not (options["html"] or options["result"] or options["source"] == "console"):
                 yield from self.scan(fence.content, first + fence.start + 1)
 
+    def _normal(self, lines: Sequence[str]) -> list[str]:
+        """Return the lines as Markdown has made them by the time that superfences sees them."""
+        return [line.expandtabs(self._md.tab_length) if line.strip(" \t") else "" for line in lines]
+
     def fences(self, lines: Sequence[str]) -> list[Fence]:
         """Return all fences of these lines, in whatever language."""
         return [fence for fence, _, _ in Recorder(self._md).record(lines)]
+
+    def unread(self, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Yield each line, from 0, that is to begin an executed fence of Python and begins none, with the reason."""
+        found = ((number, _MEANT.match(line)) for number, line in enumerate(lines))
+        meant = {number: line[1].lower() for number, line in found if line and line[2].lower() not in _OFF}
+        if not meant:
+            return
+        recorder = Recorder(self._md)
+        inside = {
+            number for fence, _, _ in recorder.record(self._normal(lines)) for number in range(fence.start, fence.end)
+        }
+        for number, language in meant.items():
+            if number in inside:
+                continue
+            if language not in EXECUTED:
+                if suggestion := closest(language, EXECUTED, 0.8):
+                    yield number, f"a {language} fence is not run{suggestion}"
+            elif recorder.abandoned.get(number, 0) is None:
+                yield number, "the fence is not closed"
+            else:
+                yield number, f"not a fence as Markdown has them: {lines[number].strip()}"
 
     def count_shown(self, lines: Sequence[str]) -> int:
         """Return how many Python fences of these lines are only shown."""
@@ -90,14 +119,13 @@ def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
     values |= {"workdir": given["workdir"] or "", "isolated": not given["session"]}
     values = {"source": "none", "result": "markdown", **values}
     faults: list[str] = []
-    ours = {name for name, option in TABLE.items() if not option.markdown_exec}
     for name in sorted(given["extra"]):
         if name in own_options(given):
             try:
                 values[name] = read_option(name, given["extra"][name])
             except ValueError as error:
                 faults.append(str(error))
-        elif meant := closest(name, ours, 0.8):  # any other may be for another program
+        elif name not in TABLE and (meant := closest(name, TABLE, 0.8)):  # any other may be for another program
             faults.append(f"unknown option {name!r}{meant}")
     return Options(**values), faults
 

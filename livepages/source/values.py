@@ -87,7 +87,7 @@ def _wrong(value: Value, line: str) -> str:
     try:
         ast.parse(value.expression, mode="eval")
     except (SyntaxError, ValueError) as error:
-        return f"is no expression: {error.msg if isinstance(error, SyntaxError) else error}"
+        return f"is not an expression: {error.msg if isinstance(error, SyntaxError) else error}"
     if re.match(r"#\s", line):
         return "the title of a page holds no value: it is needed before the page runs"
     if re.match(r"#{2,6}\s", line) and not re.search(r"\{[^}]*#[\w.-]+[^}]*\}\s*$", line):
