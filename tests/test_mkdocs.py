@@ -304,6 +304,48 @@ def test_a_link_to_a_page_that_was_there_is_answered_with_redirect_from(book: Bo
     assert reported == [("two.md#part", "two.md"), ("plain.md", "plain.md")]
 
 
+PLAIN = """\
+# One
+
+1.  In a list:
+
+    ```python
+    print("listed")
+    ```
+
+> ```python
+> print("quoted")
+> ```
+
+```python title="t.py" hl_lines="1" linenums="1"
+print("titled")
+```
+"""
+
+
+@pytest.mark.parametrize("extensions", ["", "pymdownx.superfences, pymdownx.highlight: {use_pygments: false}"])
+def test_code_is_shown_as_code_whatever_of_fences_the_markdown_of_a_site_takes(book: Book, extensions: str) -> None:
+    book.write("mkdocs.yml", f"site_name: Test\nplugins: [livepages]\nmarkdown_extensions: [{extensions}]\n")
+    book.write("docs/index.md", PLAIN)
+    done = mkdocs(book, "build", "--strict")
+    assert done.returncode == 0, done.stderr
+    shown = (book.root / "site/index.html").read_text()
+    for word in ("listed", "quoted", "titled"):
+        code = [text for text in re.findall("<pre.*?</pre>", shown, re.DOTALL) if "print" in text and word in text]
+        assert len(code) == 1 and f"<code>{word}</code></pre>" in shown, shown
+    assert "<p><code>python" not in shown and shown.count("t.py") == 1
+    assert shown.count('<code class="language-python">') == 3  # for the theme's script, which colors it
+
+
+def test_a_site_whose_markdown_makes_no_tabs_is_told_which_extension_does(book: Book) -> None:
+    book.write("docs/index.md", '# One\n\n```python source="tabbed-left"\nprint(1)\n```\n')
+    done = mkdocs(book, "build")
+    assert done.returncode == 1, done.stderr
+    assert "docs/index.md:3: " in done.stderr and "add pymdownx.tabbed to markdown_extensions" in done.stderr
+    book.write("mkdocs.yml", CONFIG.replace("admonition", "pymdownx.tabbed"))
+    assert mkdocs(book, "build").returncode == 0
+
+
 def test_a_figure_without_words_is_shown_with_what_it_needs(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n```python\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\n```\n")
     served = Served(book)
@@ -508,7 +550,7 @@ def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page
         '```pyhton raises="E"\n# no heading\n```\n': "a pyhton fence is not run; did you mean ```python?",
         '```python raise="E"\ny = 1\n```\n': "unknown option 'raise'; did you mean 'raises'?",
         '```python vary="none"\ny = none\n```\n': "option vary is a name and its values",
-        "`{python} x +`\n": "`{python} x +`: is no expression",
+        "`{python} x +`\n": "`{python} x +`: is not an expression",
         "```python\n# no heading\n": "the fence is not closed",
     }
     for number, (text, message) in enumerate(faults.items()):

@@ -29,7 +29,7 @@ from livepages.execution import Engine, Failure, Run, faults_of
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.records import RecordedOutcome
-from livepages.rendering import NameLinks, status, value_html, values_left, with_values
+from livepages.rendering import NameLinks, Taken, status, value_html, values_left, with_values
 from livepages.source import (
     Block,
     Inventory,
@@ -139,7 +139,8 @@ class _Show(Preprocessor):
         page = build.pages.get(path) if (path := self._path(build, text)) else None
         if path is None and (part := _excerpt(build, text)):
             self.page, run, seen = part
-            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, self.md.htmlStash.store)
+            stash, taken = self.md.htmlStash.store, self._taken()
+            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, stash, taken)
             return [line.expandtabs(self.md.tab_length) for line in shown]
         if page is None or not text.startswith(_normal(page.body)):
             return self._other(build, path, lines)
@@ -147,9 +148,10 @@ class _Show(Preprocessor):
             formulas: Any = self.md.postprocessors["livepages.mathml"]
             formulas.errors = self.wrong = []
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
-        stash = self.md.htmlStash.store
+        self.report(self._without_tabs(page))
+        stash, taken, seen = self.md.htmlStash.store, self._taken(), build.seen(self.page)
         try:
-            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, build.seen(self.page), stash)
+            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, stash, taken)
         except rendering.RenderError as error:
             self.page = None
             self.report([error.failure])
@@ -167,6 +169,24 @@ class _Show(Preprocessor):
         more = rendering.at_end(place, build.guide.more_downloads(page))
         notebook = quote(posixpath.basename(place.notebook))
         return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
+
+    def _without_tabs(self, page: Page) -> list[Failure]:
+        """Return a failure for each block whose code and output are to be in tabs that Markdown does not make."""
+        if "tabbed" in self.md.parser.blockprocessors:
+            return []
+        message = "option source: the site's Markdown makes no tabs; add pymdownx.tabbed to markdown_extensions"
+        blocks = (block for block in page.blocks if block.options.source.startswith("tabbed"))
+        return [Failure(page.name, block.line, block.line, message) for block in blocks]
+
+    def _taken(self) -> Taken:
+        """Return which fences the site's Markdown takes for fences."""
+        if "fenced_code_block" not in self.md.preprocessors:
+            return "none"
+        reader: Any = self.md.preprocessors["fenced_code_block"]
+        if not hasattr(reader, "get_hl_settings"):  # it is not pymdownx.superfences
+            return "outer"
+        reader.get_hl_settings()
+        return "all" if reader.use_pygments else "bare"
 
     def _execute(self, build: Build, lines: list[str]) -> list[str]:
         """Prepare what markdown-exec is to show for the fences in these lines."""

@@ -2,6 +2,7 @@
 
 from livepages.rendering import status
 from livepages.rendering.blocks import (
+    Taken,
     anchors,
     anchors_made,
     figures_shown,
@@ -22,6 +23,7 @@ __all__ = [
     "Failing",
     "NameLinks",
     "RenderError",
+    "Taken",
     "anchors",
     "anchors_made",
     "at_end",

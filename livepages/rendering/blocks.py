@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from livepages.execution import ERR, OUT, BlockResult, Failure, Outcome, Raised, Run, counted
 from livepages.records import Entry, RecordedOutcome, Seen, differ, entry, newest, same_kind
@@ -19,10 +20,15 @@ from livepages.source import Block, Page
 from livepages.worker import Runtime
 
 _ID = re.compile(r"""<[^>]*\s(?:id|name)=["']?([^"'\s>]+)""")
+# Which fences are fences for a site's Markdown: all of ours; those without options; of these, those outside lists and
+# quotes; or none.
+Taken = Literal["all", "bare", "outer", "none"]
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
 
-def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str]) -> list[str]:
+def page_lines(
+    page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str], taken: Taken = "all"
+) -> list[str]:
     """The page's text with every Python fence replaced by its source and its result, and every value by its text.
 
     Args:
@@ -31,6 +37,7 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
         runtime: what ran it.
         seen: returns what hosts recorded of a block.
         stash: takes HTML and returns a placeholder for it in Markdown.
+        taken: which fences Markdown takes for fences.
     """
     text = with_faults(page, with_values(page.shown, run, value_html(seen, stash)), stash)
     lines: list[str] = []
@@ -42,10 +49,10 @@ def page_lines(page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callab
         notes, at = _notes(text, block)
         anchor = found[block.index]
         variants = tuple(
-            (other, _Context(f"{anchor}.{number}", runtime, run, seen(other.block), stash))
+            (other, _Context(f"{anchor}.{number}", runtime, run, seen(other.block), stash, taken))
             for number, other in enumerate(run.variants(block), 1)
         )
-        context = _Context(anchor, runtime, run, seen(block), stash, variants)
+        context = _Context(anchor, runtime, run, seen(block), stash, taken, variants)
         lines += _block_lines(result, notes, context)
     return "\n".join([*lines, *text[at:]]).split("\n")
 
@@ -57,6 +64,7 @@ class _Context:
     run: Run
     seen: Sequence[RecordedOutcome]
     stash: Callable[[str], str]
+    taken: Taken
     variants: tuple["tuple[BlockResult, _Context]", ...] = ()  # the block with its other values
 
 
@@ -144,21 +152,30 @@ def _block_lines(result: BlockResult, notes: list[str], context: _Context) -> li
     if notes:
         shown = "\n".join([*notes, "", shown])
     if options.source != "none" or not block.runs:
-        from markdown_exec import add_source  # installed where sites are built
-
-        extra = {name: getattr(options, name) for name in ("title", "hl_lines", "linenums") if getattr(options, name)}
-        of_source, of_result = options.tabs.split("|")
-        shown = add_source(
-            source=block.code.rstrip("\n"),
-            location="above" if options.source in ("block", "none") else options.source,
-            output=shown,
-            language="python",
-            tabs=(of_source, of_result),
-            **extra,
-        )
+        shown = _with_source(block, shown, context)
     shown = stash(f'<div class="live-anchor" id="{html.escape(context.anchor)}"></div>') + "\n\n" + shown
     prefix = block.fence.prefix
     return [prefix + line if line or ">" in prefix else "" for line in ["", *shown.split("\n"), ""]]
+
+
+def _with_source(block: Block, shown: str, context: _Context) -> str:
+    """Return Markdown for the code of a block and what it gave, `shown`."""
+    from markdown_exec import add_source  # installed where sites are built
+
+    options, code = block.options, block.code.rstrip("\n")
+    location = "above" if options.source in ("block", "none") else options.source
+    title = ""
+    if context.taken != "all" and options.title:
+        title = context.stash(f"<p><code>{html.escape(options.title)}</code></p>") + "\n\n"
+    if location in ("above", "below") and (
+        context.taken == "none" or (context.taken == "outer" and block.fence.prefix)
+    ):
+        source = context.stash(f'<pre><code class="language-python">{html.escape(code, quote=False)}\n</code></pre>')
+        return title + "\n\n".join([source, shown] if location == "above" else [shown, source])
+    names = ("title", "hl_lines", "linenums") if context.taken == "all" else ()
+    extra = {name: getattr(options, name) for name in names if getattr(options, name)}
+    tabs = options.tabs.partition("|")[::2]
+    return title + add_source(source=code, location=location, output=shown, language="python", tabs=tabs, **extra)
 
 
 def _result(result: BlockResult, context: _Context) -> str:
