@@ -1,13 +1,18 @@
 """The command line: what it says, what it exits with, and that nothing is lost."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from livepages.integrations.cli import main
 from livepages.source import ProjectError, find_project
-from tests.conftest import Site
+from tests.conftest import HANG, Site
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -234,3 +239,80 @@ def test_a_new_page_runs_where_only_fences_for_markdown_exec_do(
     command(capsys, "new", "docs/new.md")
     status, output = command(capsys, "run", "docs/new.md", "-v")
     assert status == 0 and "\n2\n" in output
+
+
+def test_a_folder_stands_for_its_pages(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
+    site.write("docs/part/one.md", "# One\n\n```python\nprint(1)\n```\n")
+    site.write("docs/part/words.md", "# Words\n")
+    site.write("docs/empty/data.csv", "1\n")
+    status, output = command(capsys, "run", "docs/part")
+    assert status == 0 and "ran docs/part/one.md" in output and "docs/page.md" not in output
+    assert "2 pages: 1 run" in output and "no block" not in output
+    command(capsys, "record", "docs/part", "--host", "cpu")
+    assert [file.name for file in (site.root / "records/cpu").rglob("*.yml")] == ["one.yml"]
+    status, output = command(capsys, "run", "docs/empty")
+    assert status == 2 and "docs/empty: there is no page in this folder" in output
+
+
+def test_a_named_file_that_runs_nothing_is_not_passed_over(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
+    site.write("docs/words.md", "# Words\n")
+    assert "docs/words.md has no block that runs" in command(capsys, "run", "docs/words.md")[1]
+    site.write("docs/code.py", "print(1)\n")
+    status, output = command(capsys, "run", "docs/code.py")
+    assert status == 2 and "docs/code.py: not a Markdown file" in output
+
+
+def test_what_cannot_be_done_is_said_before_pages_run(
+    capsys: pytest.CaptureFixture[str], page: Path, site: Site
+) -> None:
+    status, output = command(capsys, "record", "--host", "a/b")
+    assert status == 2 and "'a/b' cannot be the name of a host" in output and "ran " not in output
+    for folder in ("nowhere", "docs"):
+        status, output = command(capsys, "export", folder)
+        assert status == 2 and f"{folder}: holds no HTML of docs/page.md; build the site there first" in output
+        assert "ran " not in output and not Path(folder, "assets").exists()
+
+
+def test_what_cannot_be_written_or_deleted_is_named(capsys: pytest.CaptureFixture[str], page: Path, site: Site) -> None:
+    site.write("docs/file", "")
+    status, output = command(capsys, "new", "docs/file/new.md")
+    assert status == 2 and "docs/file/new.md: cannot be written: " in output
+    site.project.cache.parent.mkdir()
+    site.project.cache.write_text("")
+    status, output = command(capsys, "clean")
+    assert status == 2 and f"{site.project.cache}: cannot be deleted: " in output
+
+
+def test_a_failing_page_is_not_said_to_need_a_record(capsys: pytest.CaptureFixture[str], page: Path) -> None:
+    command(capsys, "record", "--host", "cpu")
+    page.write_text(page.read_text().replace("print('hello')", "1 / 0"))
+    status, output = command(capsys, "run")
+    assert status == 1 and "ZeroDivisionError" in output and "out of date" not in output
+
+
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(capsys, "--version") == (0, f"livepages {version('livepages')}\n")
+
+
+def test_output_that_is_no_longer_read_ends_a_command_without_a_traceback(page: Path) -> None:
+    command = [sys.executable, "-m", "livepages", "run", "-v", str(page)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=HANG, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_an_interrupted_run_keeps_what_has_ended_and_dies_of_the_signal(site: Site, page: Path) -> None:
+    endless = site.write("docs/then.md", "# T\n\n```python\nwhile True:\n    pass\n```\n")
+    command = [sys.executable, "-u", "-m", "livepages", "run", "-j1"]
+    with subprocess.Popen(command, cwd=site.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout and "ran docs/page.md" in run.stdout.readline()
+        run.send_signal(signal.SIGINT)
+        reported = run.communicate(timeout=HANG)[1]
+    assert run.returncode == -signal.SIGINT
+    assert reported == "livepages: interrupted; the runs of pages that had ended are kept\n"
+    pages, _ = site.engine.read([page, endless])
+    assert [path.name for path in site.engine.kept(pages)] == ["page.md"]

@@ -143,7 +143,7 @@ def test_a_host_keeps_its_name_for_itself(recorded: tuple[Site, Page, Run]) -> N
         with pytest.raises(ProjectError, match=re.escape(f"new is {label}, and this is {here.label}: record it under")):
             record(site.project, "new", [(page, run)])
         record(site.project, "cpu", [(page, run)])
-    with pytest.raises(ProjectError, match="no name for a host"):
+    with pytest.raises(ProjectError, match="cannot be the name of a host"):
         record(site.project, "../elsewhere", [(page, run)])
 
 
@@ -499,7 +499,7 @@ def test_the_command_line_records_checks_and_compares(
     assert "records/cpu/gone.yml:1: is the record of no page" in output
     with pytest.raises(SystemExit) as ended:
         main(["compare", "cpu", "nowhere"])
-    assert ended.value.code == 2 and "holds no record of 'nowhere', but cpu" in capsys.readouterr().err
+    assert ended.value.code == 2 and "holds no record of 'nowhere'; there are those of cpu" in capsys.readouterr().err
 
 
 def test_a_report_in_markdown_is_short_and_holds_whatever_was_printed(recorded: tuple[Site, Page, Run]) -> None:

@@ -55,3 +55,12 @@ def test_a_failing_block_ends_the_build_with_page_and_line(site: Site) -> None:
     done = build(site, "x = 1\ny = no_such_name")
     assert done.returncode != 0
     assert "docs/one.md:5: block of line 3: raised NameError" in done.stdout + done.stderr
+
+
+def test_a_site_that_lists_no_markdown_extension_of_ours_is_told_so_and_not_built(site: Site) -> None:
+    site.write("mkdocs.yml", "site_name: T\nplugins: [livepages]\nmarkdown_extensions: [pymdownx.superfences]\n")
+    site.write("docs/index.md", "# Home\n\n```python\nprint(1)\n```\n")
+    command = [sys.executable, "-m", "livepages", "build", "zensical"]
+    done = subprocess.run(command, cwd=site.root, capture_output=True, text=True, timeout=HANG, check=False)
+    assert done.returncode == 2 and "ran " not in done.stdout and not (site.root / "site").exists()
+    assert "Zensical runs no plugins; add livepages to markdown_extensions\n" in done.stderr, done.stderr

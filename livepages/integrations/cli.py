@@ -4,13 +4,16 @@ import argparse
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 from livepages.course import find_guide, read_course
 from livepages.execution import (
@@ -29,9 +32,19 @@ from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.executed import hint, renewal
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
-from livepages.records import Host, Records, check_page, compare, left_behind, record, write
+from livepages.records import Host, Records, check_name, check_page, compare, left_behind, record, write
 from livepages.rendering import status
-from livepages.source import Block, Page, Project, ProjectError, closest, find_project, read_inventories
+from livepages.source import (
+    MARKDOWN,
+    Block,
+    Page,
+    Project,
+    ProjectError,
+    closest,
+    find_project,
+    lists_extension,
+    read_inventories,
+)
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -48,6 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--version", action="version", version=f"livepages {version('livepages')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     run = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
@@ -56,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
         nargs="*",
         type=Path,
         metavar="PAGE",
-        help="Markdown files to run now, changed or not; all stale ones if none",
+        help="Markdown files, or folders of them, to run now, changed or not; all stale ones if none",
     )
     run.add_argument("--all", action="store_true", help="run every page, changed or not")
     run.add_argument("-v", "--verbose", action="store_true", help="print the output of every block")
@@ -75,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
     check.set_defaults(act=_check)
 
     record = commands.add_parser("record", help="run every page, or those named, and record the outputs of this host")
-    record.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files to record; all if none")
+    record.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files, or folders; all if none")
     record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
     record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
     record.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
@@ -115,9 +129,32 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
+        sys.stdout.flush()
     except (ProjectError, WorkerError) as error:
-        parser.error(str(error))
+        parser.exit(2, f"livepages: error: {error}\n")
+    except KeyboardInterrupt:
+        _interrupted()
+    except BrokenPipeError as error:
+        status = _unread(error)
     sys.exit(status)
+
+
+def _interrupted() -> NoReturn:
+    """End as a program does that Ctrl-C has ended, so that a loop of the shell ends as well."""
+    print("livepages: interrupted; the runs of pages that had ended are kept", file=sys.stderr, flush=True)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+    raise SystemExit(128 + signal.SIGINT)  # where the signal is blocked
+
+
+def _unread(error: BrokenPipeError) -> int:
+    """Return the status of a program whose output is no longer read, as by `head`; raise any other error."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the end
+        return 128 + signal.SIGPIPE
+    raise error
 
 
 def _jobs(text: str) -> int:
@@ -154,8 +191,12 @@ def _run(options: argparse.Namespace, project: Project) -> int:
             print(line)
     if pages or not failed:
         print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
-    outdated = records.stale(programs).get(project.reference, [])
-    for advice in filter(None, (hint(project, pages), renewal(project.reference, (block.page for block in outdated)))):
+    for page in pages:
+        if not page.program and page.path in map(project.own, options.pages):
+            print(f"{page.name} has no block that runs")
+    failing = {failure.page for failure in failed}
+    outdated = {block.page for block in records.stale(programs).get(project.reference, [])} - failing
+    for advice in filter(None, (hint(project, pages), renewal(project.reference, outdated))):
         print(advice)
     return _report(failed)
 
@@ -181,12 +222,13 @@ def _new(options: argparse.Namespace, project: Project) -> int:
     if file.suffix != ".md" or not file.is_relative_to(project.docs):
         raise ProjectError(f"{options.page}: name a Markdown file in {project.docs}, as {project.docs}/my-page.md")
     title = file.stem.replace("-", " ").replace("_", " ").capitalize()
-    file.parent.mkdir(parents=True, exist_ok=True)
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as stream:
             stream.write(_PAGE.format(title=title, options=_EXECUTED if project.fences == "exec" else ""))
-    except FileExistsError:
-        raise ProjectError(f"{options.page}: there is such a page already") from None
+    except OSError as error:
+        why = "there is such a page already" if file.exists() else f"cannot be written: {error.strerror}"
+        raise ProjectError(f"{options.page}: {why}") from None
     name = file.relative_to(project.docs).as_posix()
     print(f"{project.name(file)} is written. Add it to nav in the site's configuration: - {name}")
     print(f"To run it: livepages run {options.page} -v")
@@ -194,12 +236,22 @@ def _new(options: argparse.Namespace, project: Project) -> int:
 
 
 def _named(files: list[Path], project: Project) -> list[Path]:
-    """Return the files of pages by the paths that the project uses."""
-    named = [project.own(file) for file in files]
-    for file, own in zip(files, named, strict=True):
-        if not own.is_relative_to(project.docs) or not own.is_file():
+    """Return the files of pages, and of those in folders, by the paths that the project uses."""
+    named: list[Path] = []
+    for file in files:
+        own = project.own(file)
+        if own.is_dir() and own.is_relative_to(project.docs):
+            found = [page for page in read_course(project).pages if page.is_relative_to(own)]
+            if not found:
+                raise ProjectError(f"{file}: there is no page in this folder")
+            named += found
+        elif not own.is_relative_to(project.docs) or not own.is_file():
             names = (project.name(path) for path in project.docs.rglob("*.md"))
             raise ProjectError(f"{file}: no such page in {project.docs}{closest(str(file), names)}")
+        elif own.suffix not in MARKDOWN:
+            raise ProjectError(f"{file}: not a Markdown file, whose name ends in {', '.join(MARKDOWN)}")
+        else:
+            named.append(own)
     return named
 
 
@@ -264,6 +316,7 @@ def _index(block: Block) -> int:
 
 
 def _record(options: argparse.Namespace, project: Project) -> int:
+    check_name(options.host)
     if options.into:
         project = replace(project, records=options.into.resolve())
     engine = Engine(project, Runner(options.jobs))
@@ -320,8 +373,15 @@ def _export(options: argparse.Namespace, project: Project) -> int:
         project = replace(project, mkdocs=Path(os.path.abspath(options.config_file)))
         if not project.mkdocs.is_file():
             raise ProjectError(f"{options.config_file}: no such file")
+    course = read_course(project)
+    if course.pages and not any((options.site / course.place(page).html).is_file() for page in course.pages):
+        first = project.name(course.pages[0])
+        raise ProjectError(f"{options.site}: holds no HTML of {first}; build the site there first")
     build = _begun(project)
-    return _report(build.failures or finish(build, options.site, _print_line))
+    try:
+        return _report(build.failures or finish(build, options.site, _print_line))
+    except OSError as error:
+        raise ProjectError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
 def _build(options: argparse.Namespace, project: Project) -> int:
@@ -342,6 +402,8 @@ def _build_by(program: str, project: Project) -> int:
     command = [sys.executable, "-m", program, "build", "--strict", "--config-file", str(project.mkdocs)]
     if program != ZENSICAL:
         return subprocess.run(command, cwd=project.root, check=False).returncode
+    if not lists_extension(project):
+        raise ProjectError(f"{project.mkdocs}: Zensical runs no plugins; add livepages to markdown_extensions")
     # It runs no plugins. What the plugin does before and after pages are built is done here.
     from livepages.integrations.post_build import finish, finish_zensical
 
@@ -377,7 +439,12 @@ def _begun(project: Project) -> Build:
 
 
 def _clean(_: argparse.Namespace, project: Project) -> int:
-    shutil.rmtree(project.cache, ignore_errors=True)
+    try:
+        shutil.rmtree(project.cache)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ProjectError(f"{error.filename}: cannot be deleted: {error.strerror}") from None
     return 0
 
 

@@ -159,8 +159,9 @@ class Records:
         for failure in self._unread:
             if Path(failure.page).stem == name:
                 raise ProjectError(str(failure))
-        names = ", ".join(host.name for host in self.hosts) or "nothing"
-        raise ProjectError(f"{self._project.records}: holds no record of {name!r}, but {names}")
+        names = ", ".join(host.name for host in self.hosts)
+        others = f"there are those of {names}" if names else "`livepages record --host NAME` makes one"
+        raise ProjectError(f"{self._project.records}: holds no record of {name!r}; {others}")
 
     def of(self, page: Page) -> list[PageRecord]:
         """Return what the hosts saw of a page, as it was then."""
@@ -298,6 +299,16 @@ def short_key(block: Block) -> str:
     return _short(block.key)
 
 
+def check_name(name: str) -> None:
+    """See that this can be the name of a host.
+
+    Raises:
+        ProjectError: it cannot.
+    """
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise ProjectError(f"{name!r} cannot be the name of a host, which has only letters, digits, dots and dashes")
+
+
 def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial: bool = False) -> list[Path]:
     """Write what this host saw of the project's pages. What equals the record that is there stays as it is.
 
@@ -317,8 +328,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
         ProjectError: the name is that of a host of another kind, or with a newer release, or, for some of the pages,
             with another release; or a file cannot be written.
     """
-    if not re.fullmatch(r"[\w.-]+", name):
-        raise ProjectError(f"{name!r} is no name for a host: letters, digits, dots and dashes")
+    check_name(name)
     ran = list(ran)
     host = _this_host(project, name, [module for _, run in ran for module in run.modules])
     known = Records(project)

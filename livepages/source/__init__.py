@@ -8,7 +8,15 @@ from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
 from livepages.source.page import Block, Page, PageError, changed_page, read_page
-from livepages.source.project import MARKDOWN, NoProjectError, Project, ProjectError, find_project, site_project
+from livepages.source.project import (
+    MARKDOWN,
+    NoProjectError,
+    Project,
+    ProjectError,
+    find_project,
+    lists_extension,
+    site_project,
+)
 from livepages.source.suggestions import closest
 from livepages.source.superfences import EXECUTED, own_options
 
@@ -33,6 +41,7 @@ __all__ = [
     "find_fences",
     "find_project",
     "includes",
+    "lists_extension",
     "own_options",
     "read_configuration",
     "read_inventories",

@@ -118,6 +118,11 @@ class Project:
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
+def lists_extension(project: Project) -> bool:
+    """Return whether the site lists our Markdown extension, without which no builder but MkDocs shows an output."""
+    return "livepages" in named(_configuration(project.mkdocs).get("markdown_extensions"))
+
+
 def find_project(start: Path) -> Project:
     """The project that `start` (a file or folder) lies in.
 
