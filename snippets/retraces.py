@@ -635,7 +635,7 @@ def lowered_again(calls: Calls) -> None:
 # --- counting --------------------------------------------------------------------------------------------------------
 
 
-class _Heard(logging.Handler):
+class _Log(logging.Handler):
     """A handler that keeps what JAX logs."""
 
     def __init__(self) -> None:
@@ -667,27 +667,27 @@ def reason(messages: list[str]) -> str:
 def count(way: Way) -> Report:
     """Run a way, starting with empty caches."""
     marks: list[str] = []
-    heard, logger = _Heard(), logging.getLogger("jax")
+    log, logger = _Log(), logging.getLogger("jax")
     jax.clear_caches()
-    logger.addHandler(heard)
+    logger.addHandler(log)
     propagate, logger.propagate = logger.propagate, False
     try:
         with jax.explain_cache_misses(True):
             calls = marked(CALLS, marks)
             first = next(calls)
-            way.run(_rest(first, calls, heard))
+            way.run(_rest(first, calls, log))
     finally:
-        logger.removeHandler(heard)
+        logger.removeHandler(log)
         logger.propagate = propagate
-    return Report(way, "".join(marks), reason(heard.messages))
+    return Report(way, "".join(marks), reason(log.messages))
 
 
-def _rest(first: int, calls: Iterator[int], heard: _Heard) -> Iterator[int]:
+def _rest(first: int, calls: Iterator[int], log: _Log) -> Iterator[int]:
     """Yield all calls. Forget what was logged at the first one, which always traces."""
     yield first
     for number in calls:
         if number == 1:
-            heard.messages.clear()
+            log.messages.clear()
         yield number
 
 

@@ -194,7 +194,7 @@ def test_a_row_beside_a_column_is_refused_on_devices() -> None:
         found["step"](found["model"], state, x, y)
 
 
-def test_where_a_column_of_targets_would_broadcast_the_shape_is_said() -> None:
+def test_where_a_column_of_targets_would_broadcast_the_shape_is_stated() -> None:
     shows("answers/data.md#epoch-on-device", "The targets have the shape of `x @ w`: a column would broadcast")
     shows("answers/devices.md#one-device-used", "`y` needs the shape of `x @ w`: a column would broadcast")
     shows("answers/mixed-precision.md#train-bfloat16", "Targets need the shape of the guesses")

@@ -42,7 +42,7 @@ def test_a_parameter_is_trained_although_it_is_among_the_frozen_ones() -> None:
     assert slopes[0].all() and (slopes[0] == slopes[1]).all()
 
 
-def test_an_integer_has_no_row_in_a_hessian_as_said() -> None:
+def test_an_integer_has_no_row_in_a_hessian_as_stated() -> None:
     shows(f"{DERIVATIVES}#second-derivative", "Make all parameters floats: the row of an integer is zeros")
     shows("answers/pytrees.md#ravel", "and its derivative is zero")
     loss = program(f"{DERIVATIVES}#second-derivative", "loss")["loss"]
@@ -110,7 +110,7 @@ def test_models_predict_a_batch_of_any_size() -> None:
         np.testing.assert_array_equal(found, w @ x.T + b[:, None])
 
 
-def test_a_carry_is_cast_to_the_wider_dtype_as_said() -> None:
+def test_a_carry_is_cast_to_the_wider_dtype_as_stated() -> None:
     shows("lookup/errors-structures.md#scan-carry", "a float that becomes an integer loses its fraction")
     halves = jnp.full(4, 0.5)
     for start, total in (0.0, 2), (jnp.int32(0), 0):
@@ -124,7 +124,7 @@ def test_a_number_that_is_not_zero_is_true(n: float) -> None:
     assert (jnp.asarray(n) != 0) == bool(n) == (jax.lax.cond(n, lambda: 1, lambda: 0) == 1)
 
 
-def test_a_float_restored_into_an_integer_is_cut_as_said(tmp_path: Path) -> None:
+def test_a_float_restored_into_an_integer_is_cut_as_stated(tmp_path: Path) -> None:
     shows("lookup/errors-orbax.md#restore-structure", "a float restored into an integer", "loses its fraction")
     with ocp.StandardCheckpointer() as checkpointer:
         checkpointer.save(tmp_path / "latest", {"loss": jnp.array(2.5)})
@@ -138,7 +138,7 @@ def test_processes_whose_folders_list_files_differently_read_each_once() -> None
     assert [*my_files(["a", "b", "c"], 0, 2), *my_files(["c", "b", "a"], 1, 2)] == ["a", "b"]
 
 
-def test_16_bits_round_small_steps_away_as_said() -> None:
+def test_16_bits_round_small_steps_away_as_stated() -> None:
     says(EQUATIONS, "Start it in float32 or float64, because 16 bits round small steps away.")
     solve = program(EQUATIONS, "solve")["solve"]
     for dtype, right in (jnp.float32, True), (jnp.float16, False), (jnp.bfloat16, False):
@@ -182,7 +182,7 @@ def test_devices_of_a_mesh_of_two_axes_draw_different_numbers() -> None:
         assert len(np.unique(np.asarray(draw(jax.random.key(0))))) == 8
 
 
-def test_a_mean_under_a_mask_is_that_of_sums_and_counts_as_said() -> None:
+def test_a_mean_under_a_mask_is_that_of_sums_and_counts_as_stated() -> None:
     shows(f"{DEVICES}#which-tool", "means of equally many numbers need `pmean`", "the `psum` of the sums by that of")
     if jax.device_count() < 8:
         pytest.skip("needs eight devices")
@@ -217,7 +217,7 @@ def test_weights_without_running_statistics_are_refused() -> None:
     assert not model(jnp.full((1, 2), 5.0)).any()
 
 
-def test_a_soft_update_in_16_bits_stops_as_said() -> None:
+def test_a_soft_update_in_16_bits_stops_as_stated() -> None:
     shows(f"{NNX}#copy", "In 16 bits, small steps are rounded away, so keep the target in float32.")
     online: Any = nnx.Linear(1, 1, rngs=nnx.Rngs(0), param_dtype=jnp.bfloat16)
     online.kernel[...] = 2.0
@@ -267,7 +267,7 @@ def test_rewards_in_a_column_are_refused() -> None:
         found["policy_iteration"](moves, rewards, 0.9)
 
 
-def test_value_iteration_that_gives_up_returns_the_most_steps_as_said() -> None:
+def test_value_iteration_that_gives_up_returns_the_most_steps_as_stated() -> None:
     says(WORLDS, "If it returns `most` as the number of steps, it stopped before that, and the error is larger.")
     values, _, steps = program(WORLDS, "solve")["solve"](*bandit([1.0]), 0.9995, 0.01)
     assert steps == 10_000 and abs(values[0] - 2000) > 10

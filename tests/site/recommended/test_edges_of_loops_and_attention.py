@@ -46,7 +46,7 @@ def test_a_mask_of_integers_is_not_added_to_the_scores() -> None:
         attend(Q, K, V, jnp.asarray(CAUSAL, int))
 
 
-def test_a_query_that_sees_nothing_gets_an_average_as_said() -> None:
+def test_a_query_that_sees_nothing_gets_an_average_as_stated() -> None:
     shows(f"{ATTENTION}#from-pytorch", "but [an average](#sees-nothing) in JAX")
     attend = visible(f"{ATTENTION}#from-pytorch")["scaled_dot_product_attention"]
     found = attend(Q, K, V, jnp.zeros((5, 5), bool))
@@ -102,7 +102,7 @@ def test_small_weights_in_16_bits_are_quantized(dtype: str, size: float) -> None
     assert (abs(np.float64(numbers) * np.float64(scale) - wide) <= abs(wide).max(0) / 253).all()
 
 
-def test_a_negative_position_of_a_cache_counts_from_the_end_as_said() -> None:
+def test_a_negative_position_of_a_cache_counts_from_the_end_as_stated() -> None:
     shows(f"{ATTENTION}#kv-cache", "A negative position counts from the end.")
     append = visible(f"{ATTENTION}#kv-cache")["append"]
     cache, new = ({"k": jnp.full((1, n, 1, 1), i)} for i, n in enumerate((4, 1)))
@@ -110,7 +110,7 @@ def test_a_negative_position_of_a_cache_counts_from_the_end_as_said() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 2])
-def test_a_score_that_is_nan_is_drawn_as_said(at: int) -> None:
+def test_a_score_that_is_nan_is_drawn_as_stated(at: int) -> None:
     shows(f"{ATTENTION}#sampling", "If a score is NaN, `sample` draws its token.")
     sample = visible(f"{ATTENTION}#sampling")["sample"]
     draw: Any = jax.vmap(lambda key: sample(key, jnp.arange(4.0).at[at].set(jnp.nan)))
@@ -131,19 +131,19 @@ def test_powers_of_an_integer_do_not_wrap_around() -> None:
         np.testing.assert_allclose(power(2j, 3), -8j)
 
 
-def test_a_total_in_16_bits_stops_as_said() -> None:
+def test_a_total_in_16_bits_stops_as_stated() -> None:
     shows(f"{LOOPS}#carry-types", "one in bfloat16 stops growing")
     start: Any = 0
     assert jax.lax.scan(lambda c, x: (c + x, None), start, jnp.ones(300, jnp.bfloat16))[0] == 256
 
 
-def test_operators_on_numbers_work_on_bits_as_said() -> None:
+def test_operators_on_numbers_work_on_bits_as_stated() -> None:
     shows(f"{LOOPS}#and-or-not", "because they work on the bits of an integer", "For numbers, write `x != 0`.")
     x, y = jnp.array([1, 2, 0]), jnp.array([2, 1, 3])
     assert (x & y).tolist() == [0, 0, 0] and ((x != 0) & (y != 0)).tolist() == [True, True, False]
 
 
-def test_factors_for_rows_need_the_shape_of_the_rows_as_said() -> None:
+def test_factors_for_rows_need_the_shape_of_the_rows_as_stated() -> None:
     shows(f"{LOOPS}#parallel-scan", "and give `a` the shape of `b`")
     combine = visible(f"{LOOPS}#parallel-scan")["combine"]
     a, b = RNG.random(7).astype(np.float32), RNG.random((7, 3)).astype(np.float32)
@@ -168,7 +168,7 @@ def test_close_points_have_a_distance(dtype: Any) -> None:
         np.testing.assert_allclose([distance(p, q), distance(q, p)], expected, rtol=1e-5)
 
 
-def test_a_mask_of_another_shape_broadcasts_as_said() -> None:
+def test_a_mask_of_another_shape_broadcasts_as_stated() -> None:
     shows(f"{NUMPY}#masked-arrays", "in the shape of `x`", "A column and a row would broadcast in `sum` and `max`")
     x = jnp.array([[2.0], [-999.0], [4.0]])
     valid = x > -100
@@ -183,19 +183,19 @@ def test_the_first_elements_of_a_column_are_refused() -> None:
         first_sum(jnp.arange(5.0)[:, None], 3)
 
 
-def test_sums_of_python_keep_the_dtype_as_said() -> None:
+def test_sums_of_python_keep_the_dtype_as_stated() -> None:
     shows(f"{NUMPY}#python-builtins", "In small integers it wraps around, and in 16 bits it stops growing.")
     pixels, ones = jnp.array([200, 100], jnp.uint8), jnp.ones(300, jnp.bfloat16)
     assert [int(total(pixels)) for total in (sum, jnp.sum)] == [44, 300]
     assert [int(total(ones)) for total in (sum, jnp.sum)] == [256, 300]
 
 
-def test_seconds_since_1970_are_rounded_as_said() -> None:
+def test_seconds_since_1970_are_rounded_as_stated() -> None:
     shows(f"{NUMPY}#pandas", "float32 rounds today's seconds since 1970 to multiples of")
     assert np.spacing(np.float32(1.8e9)) == 128 and np.float32(1.8e9 + 60) == np.float32(1.8e9)
 
 
-def test_parts_of_small_integers_keep_their_dtype_as_said() -> None:
+def test_parts_of_small_integers_keep_their_dtype_as_stated() -> None:
     shows(f"{NUMPY}#ufunc-methods", "`jnp.add.reduceat` keeps the dtype of `x`", "so convert them first")
     x, start = jnp.array([200, 100], jnp.uint8), jnp.array([0])
     assert jnp.add.reduceat(x, start).tolist() == [44]
@@ -225,14 +225,14 @@ def test_steps_leave_out_all_parameters(count: int) -> None:
     assert "parameter" not in steps(lambda *arrays: sum(arrays), *[jnp.ones(3)] * count)
 
 
-def test_a_function_that_is_called_counts_once_in_stablehlo_as_said() -> None:
+def test_a_function_that_is_called_counts_once_in_stablehlo_as_stated() -> None:
     says(WHERE, "such as `jax.nn.relu`, is counted once in StableHLO, however many calls there are.")
     census = program(WHERE, "census")["census"]
     jaxpr, stablehlo, optimized = census(lambda x: jax.nn.relu(jax.nn.relu(x) - 1), jnp.ones(3))
     assert (jaxpr["max"], stablehlo["maximum"]) == (2, 1) and optimized["maximum"] >= 1
 
 
-def test_keys_on_two_axes_need_both_numbers_as_said() -> None:
+def test_keys_on_two_axes_need_both_numbers_as_stated() -> None:
     says("answers/devices.md", 'on a mesh of two axes, that is `axis_index(("data", "model"))`')
 
     def draw(key: jax.Array, axes: Any) -> jax.Array:
@@ -253,7 +253,7 @@ def test_an_activation_is_that_of_its_name() -> None:
         np.testing.assert_allclose(selu(x), jax.nn.selu(x), rtol=1e-4, atol=1e-6)
 
 
-def test_integers_that_jit_has_cut_are_not_mended_as_said() -> None:
+def test_integers_that_jit_has_cut_are_not_mended_as_stated() -> None:
     says("speed/fast-and-slow.md", "It comes too late for large int64 numbers from NumPy")
     smooth = program("speed/fast-and-slow.md", "smooth_scan", jnp=jnp)["smooth_scan"]
     large = np.array([3_000_000_000])

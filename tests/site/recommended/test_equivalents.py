@@ -143,7 +143,7 @@ def test_a_row_says_for_which_inputs_it_does_not_hold(title: str) -> None:
     assert SAID[title][0] in row.why
 
 
-def test_what_all_functions_do_is_said_by_a_row_that_warns() -> None:
+def test_what_all_functions_do_is_stated_by_a_row_that_warns() -> None:
     assert {row.title for row in READ if row.kind == "differs"} >= set(ELSEWHERE.values())
 
 
