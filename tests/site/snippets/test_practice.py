@@ -101,9 +101,18 @@ def filled(script: str, stubs: dict[str, str], written: dict[str, str]) -> str:
 def test_every_exercise_has_stub_level_hints_solution_and_wrong_answers(engine: Engine, pages: dict[str, Page]) -> None:
     (everything,), _ = engine.read([FOLDER / "practice.md"])
     shown = {name: code for page in pages.values() for name, code in stubs(page).items()}
-    assert shown.keys() == CHECKS.keys() and shown == stubs(everything) and list(shown) == exercises()
-    right, wrong = answers(pages, "solution"), answers(pages, "attempt")
-    assert right.keys() == wrong.keys() == CHECKS.keys()
+    right, wrong, listed = answers(pages, "solution"), answers(pages, "attempt"), stubs(everything)
+    for where, found in {
+        "a stub on the page of a part": shown,
+        "a check in snippets/examiner": CHECKS,
+        "a stub on docs/practice/practice.md": listed,
+        "a solution": right,
+        "wrong answers": wrong,
+    }.items():
+        lacking = sorted((shown.keys() | CHECKS.keys() | listed.keys()) - found.keys())
+        assert not lacking, f"{', '.join(lacking)}: there must be {where}"
+    assert shown == listed, "the stubs on docs/practice/practice.md are others than on the pages of the parts"
+    assert list(shown) == exercises(), "the checks in snippets/examiner are not in the order of the stubs"
     assert all(len(codes) == 1 for codes in right.values()) and all(len(codes) >= 2 for codes in wrong.values())
     for name, exercise in CHECKS.items():
         (section,) = (part for page in pages.values() for part in page.body.split("\n## ") if f"{{ #{name} }}" in part)
@@ -124,10 +133,13 @@ def in_words(number: int) -> str:
 
 def test_pages_say_how_many_exercises_they_have(engine: Engine, pages: dict[str, Page]) -> None:
     (everything,), _ = engine.read([FOLDER / "practice.md"])
-    assert f"all {in_words(len(CHECKS))} exercises" in everything.body.lower()
+    number = f"all {in_words(len(CHECKS))} exercises"
+    assert number in everything.body.lower(), f"docs/practice/practice.md must say {number!r}"
     for part, page in pages.items():
         count, title = in_words(len(stubs(page))), page.title.removeprefix("Practice: ")
-        assert f"\n{count.capitalize()} exercises on" in page.body and f" {count} " in page.description
+        number = f"{count.capitalize()} exercises on"
+        assert f"\n{number}" in page.body, f"{page.name} must say {number!r}"
+        assert f" {count} " in page.description, f"the description of {page.name} must say {count!r}"
         assert f'"{title.capitalize()}: {count} exercises"' in everything.body
         assert page.title == PAGES[part] and f"[{page.title}]({part}.md)" in everything.body
 
