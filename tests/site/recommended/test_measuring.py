@@ -261,6 +261,28 @@ def test_losses_may_be_converted_late(x: Array, steps: int) -> None:
         assert_same(loss, wide.sum(), rtol=1e-2, atol=1e-2)
 
 
+@attack(
+    f"{SPEED}#where-to-begin",
+    x=st.sampled_from([(3,), (1,), (), (2, 3)]).flatmap(lambda shape: arrays(shape, odd=False)),
+    steps=st.integers(0, 20),
+)
+def test_the_steps_of_a_simulation_compile_once_for_each_shape(x: Array, steps: int) -> None:
+    simulate, shapes = simulated()
+    expected = x.astype(float)
+    for _ in range(steps):
+        expected = expected + 0.01 * np.sin(expected)
+    assert_same(simulate(jnp.array(x), steps), expected, atol=1e-3)
+    assert len(shapes) == len(set(shapes)) and str(x.shape) in shapes
+
+
+@cache
+def simulated() -> tuple[Any, list[str]]:
+    """Return the answer's simulation, and the shapes for which it says that it is compiling."""
+    shapes: list[str] = []
+    report = {"print": lambda _, shape: shapes.append(str(shape))}
+    return program(f"{SPEED}#where-to-begin", "simulate", **report)["simulate"], shapes
+
+
 @attack(f"{SPEED}#element-by-element", x=arrays((100,)))
 def test_elements_are_the_same_on_the_host(x: Array) -> None:
     shows(f"{SPEED}#element-by-element", "on_host = np.asarray(x)", "sum(float(v) for v in on_host)")
