@@ -308,7 +308,14 @@ def test_output_that_is_no_longer_read_ends_a_command_without_a_traceback(page: 
 def test_an_interrupted_run_keeps_what_has_ended_and_dies_of_the_signal(site: Site, page: Path) -> None:
     endless = site.write("docs/then.md", "# T\n\n```python\nwhile True:\n    pass\n```\n")
     command = [sys.executable, "-u", "-m", "livepages", "run", "-j1"]
-    with subprocess.Popen(command, cwd=site.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(
+        command,
+        cwd=site.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  (a shell's & ignores it)
+    ) as run:
         assert run.stdout and "ran docs/page.md" in run.stdout.readline()
         run.send_signal(signal.SIGINT)
         reported = run.communicate(timeout=HANG)[1]
