@@ -2,6 +2,7 @@
 // sets code up as it comes into view. It runs before the theme's: while that waits for a script, its map of the site
 // arrives, which it then reads again for every link that has a preview.
 
+const one = (what) => document.querySelector(what);
 const each = (what, act) => document.querySelectorAll(what).forEach(act);
 const aim = () => document.getElementById(decodeURIComponent(location.hash.slice(1))); // what the address names
 
@@ -32,6 +33,7 @@ new MutationObserver((changes) => {
 
 // What only some pages need comes when it is about to be seen, or at once if the address may set a filter.
 const own = document.currentScript.src;
+const load = (script) => import(new URL(script, own));
 document.documentElement.dataset.liveExercises = new URL("exercises.js", own);
 const near = new IntersectionObserver(
   (parts) => {
@@ -40,7 +42,7 @@ const near = new IntersectionObserver(
         if (isIntersecting) document.documentElement.classList.add("live-formulas"); // live.css
       } else if (isIntersecting || location.search) {
         const script = target.matches(".live-panes") ? "panes" : target.matches(".filename") ? "exercises" : "filter";
-        import(new URL(`${script}.js`, own)).then(({ mark }) => mark?.());
+        load(`${script}.js`).then(({ mark }) => mark?.());
       }
     }
   },
@@ -59,9 +61,9 @@ addEventListener("afterprint", unfold);
 document.addEventListener("click", ({ target }) => {
   const words = target.closest("[data-live-ask]")?.dataset.liveAsk;
   if (words === undefined) return;
-  const toggle = document.getElementById("__search");
+  const toggle = one("#__search");
   if (!toggle.checked) toggle.click();
-  const field = document.querySelector(".md-search__input");
+  const field = one(".md-search__input");
   field.focus();
   if (!words) return;
   field.value = words;
@@ -82,7 +84,7 @@ const begin = (event) => {
   clearTimeout(press);
   press = setTimeout(() => {
     pressed = long;
-    (cards ??= import(new URL("names.js", own))).then(({ show }) => show(place));
+    (cards ??= load("names.js")).then(({ show }) => show(place));
   }, long ? 500 : 250);
 };
 const end = (event) => {
@@ -99,7 +101,7 @@ for (const type of ["click", "contextmenu"]) {
 
 // The site for the JAX that its reader has: asked for in the header and in cards, and kept in the browser.
 let versions;
-const version = () => (versions ??= import(new URL("version.js", own)));
+const version = () => (versions ??= load("version.js"));
 document.addEventListener(
   "click",
   ({ target }) => target.closest("[data-live-version]") && version().then(({ choose }) => choose()),
@@ -107,11 +109,8 @@ document.addEventListener(
 
 // The menu of a narrow window opens by keyboard too: the theme has a label for it, which has no place in the order of Tab.
 addEventListener("DOMContentLoaded", () => {
-  Object.assign(document.querySelector(".md-header__button[for=__drawer]"), { tabIndex: 0, ariaLabel: "Menu" });
-  document.getElementById("__drawer").addEventListener(
-    "change",
-    () => import(new URL("menu.js", own)).then(({ show }) => show()),
-  );
+  Object.assign(one(".md-header__button[for=__drawer]"), { tabIndex: 0, ariaLabel: "Menu" });
+  one("#__drawer").onchange = () => load("menu.js").then(({ show }) => show());
 });
 
 // A link to what lies in something folded opens it.
@@ -175,7 +174,7 @@ let moving = 0; // counts what moves it
 const note = () => {
   // Below an open search on a phone, the theme holds the page at its top.
   if (moving || shown !== location.pathname || "mdScrolllock" in document.body.dataset) return;
-  const header = document.querySelector(".md-header")?.getBoundingClientRect().bottom ?? 0;
+  const header = one(".md-header")?.getBoundingClientRect().bottom ?? 0;
   const all = parts();
   const index = all.findIndex((part) => part.getBoundingClientRect().bottom > header);
   if (index < 0) return;
@@ -204,7 +203,7 @@ const go = () => {
   const stay = () => {
     if (!turn || moving !== turn) return;
     if (place) move(place);
-    else document.querySelector(":target")?.scrollIntoView();
+    else one(":target")?.scrollIntoView();
     mark();
     if (performance.now() - turn < LASTS) requestAnimationFrame(stay);
     else moving = 0;
@@ -230,7 +229,7 @@ if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation
 // In the table of contents the theme marks the last section where a page ends. What was asked for may be above it.
 const mark = () => {
   const end = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
-  if (!end || !(document.querySelector("h2:target")?.getBoundingClientRect().top > 0)) return;
+  if (!end || !(one("h2:target")?.getBoundingClientRect().top > 0)) return;
   each(
     ".md-nav--secondary .md-nav__link",
     (link) => link.classList.toggle("md-nav__link--active", link.hash === location.hash),
@@ -240,7 +239,7 @@ const mark = () => {
 // --- each page ---------------------------------------------------------------------------------------------------------
 
 const arrived = () => {
-  if (/\/practice\//.test(location.pathname)) import(new URL("exercises.js", own)).then(({ mark }) => mark());
+  if (/\/practice\//.test(location.pathname)) load("exercises.js").then(({ mark }) => mark());
   if (versions || stored("live-jax") || stored("live-from") || /[?&]jax=/.test(location.search)) {
     version().then(({ show }) => show());
   }
@@ -251,7 +250,7 @@ const arrived = () => {
   later(".live-panes, [data-live-filter], .filename");
   addEventListener("scroll", () => later(".live-formula"), { once: true }); // their font is heavy
   if (/\/(answers\/.|lookup\/errors)/.test(location.pathname)) {
-    import(new URL("copy.js", own)).then(({ addCopies }) => addCopies());
+    load("copy.js").then(({ addCopies }) => addCopies());
   }
   open();
   // A reader who has come back, or who has begun, is somewhere else.

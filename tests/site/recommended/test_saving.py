@@ -228,10 +228,14 @@ def test_a_checkpoint_is_read_in_every_way() -> None:
     search(3, in_every_way, leaves=st.lists(arrays(shapes(empty=False), dtypes()), min_size=8, max_size=8))
 
 
-def test_names_that_differ_in_dots_only_are_confused_without_an_error(tmp_path: Path) -> None:
+def test_names_that_differ_in_dots_only_are_confused_mostly_without_an_error(tmp_path: Path) -> None:
     for name, alike in (("a.b", True), ("a/b", False), ("a_b", False)):
         tree = {name: jnp.ones(2), "a": {"b": jnp.zeros(2)}}
-        ocp.save(tmp_path / name.replace("/", "-"), tree)
+        try:
+            ocp.save(tmp_path / name.replace("/", "-"), tree)
+        except ValueError as error:  # both leaves were written to one place at the same time
+            assert alike and "ALREADY_EXISTS" in str(error)
+            continue
         loaded = ocp.load(tmp_path / name.replace("/", "-"), tree)
         assert bool((loaded[name] == loaded["a"]["b"]).all()) == alike
 
