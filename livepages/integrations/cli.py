@@ -32,7 +32,7 @@ from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
 from livepages.integrations.executed import hint, renewal
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
-from livepages.records import Host, Records, check_name, check_page, compare, left_behind, record, write
+from livepages.records import Host, Records, check_host_name, check_page, compare, left_behind, record, write
 from livepages.rendering import status
 from livepages.source import (
     MARKDOWN,
@@ -135,19 +135,19 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         _interrupted()
     except BrokenPipeError as error:
-        status = _unread(error)
+        status = _closed_output_status(error)
     sys.exit(status)
 
 
 def _interrupted() -> NoReturn:
-    """End as a program does that Ctrl-C has ended, so that a loop of the shell ends as well."""
+    """End with the signal of Ctrl-C, so that a loop of the shell ends as well."""
     print("livepages: interrupted; the runs of pages that had ended are kept", file=sys.stderr, flush=True)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)
     raise SystemExit(128 + signal.SIGINT)  # where the signal is blocked
 
 
-def _unread(error: BrokenPipeError) -> int:
+def _closed_output_status(error: BrokenPipeError) -> int:
     """Return the status of a program whose output is no longer read, as by `head`; raise any other error."""
     try:
         print(flush=True)
@@ -316,7 +316,7 @@ def _index(block: Block) -> int:
 
 
 def _record(options: argparse.Namespace, project: Project) -> int:
-    check_name(options.host)
+    check_host_name(options.host)
     if options.into:
         project = replace(project, records=options.into.resolve())
     engine = Engine(project, Runner(options.jobs))

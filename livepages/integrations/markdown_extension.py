@@ -29,7 +29,7 @@ from livepages.execution import Engine, Failure, Run, faults_of
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.records import RecordedOutcome
-from livepages.rendering import NameLinks, Taken, status, value_html, values_left, with_values
+from livepages.rendering import FenceSupport, NameLinks, status, value_html, values_left, with_values
 from livepages.source import (
     Block,
     Inventory,
@@ -139,8 +139,8 @@ class _Show(Preprocessor):
         page = build.pages.get(path) if (path := self._path(build, text)) else None
         if path is None and (part := _excerpt(build, text)):
             self.page, run, seen = part
-            stash, taken = self.md.htmlStash.store, self._taken()
-            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, stash, taken)
+            stash, fences = self.md.htmlStash.store, self._fence_support()
+            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, stash, fences)
             return [line.expandtabs(self.md.tab_length) for line in shown]
         if page is None or not text.startswith(_normal(page.body)):
             return self._other(build, path, lines)
@@ -149,9 +149,9 @@ class _Show(Preprocessor):
             formulas.errors = self.wrong = []
         self.page, run, rest = page, build.run_of(page), text[len(_normal(page.body)) :]
         self.report(self._without_tabs(page))
-        stash, taken, seen = self.md.htmlStash.store, self._taken(), build.seen(self.page)
+        stash, fences, seen = self.md.htmlStash.store, self._fence_support(), build.seen(self.page)
         try:
-            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, stash, taken)
+            shown = rendering.page_lines(self.page, run, build.engine.project.runtime, seen, stash, fences)
         except rendering.RenderError as error:
             self.page = None
             self.report([error.failure])
@@ -171,15 +171,15 @@ class _Show(Preprocessor):
         return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
 
     def _without_tabs(self, page: Page) -> list[Failure]:
-        """Return a failure for each block whose code and output are to be in tabs that Markdown does not make."""
+        """Return a failure for each block that asks for tabs where the site's Markdown makes none."""
         if "tabbed" in self.md.parser.blockprocessors:
             return []
         message = "option source: the site's Markdown makes no tabs; add pymdownx.tabbed to markdown_extensions"
         blocks = (block for block in page.blocks if block.options.source.startswith("tabbed"))
         return [Failure(page.name, block.line, block.line, message) for block in blocks]
 
-    def _taken(self) -> Taken:
-        """Return which fences the site's Markdown takes for fences."""
+    def _fence_support(self) -> FenceSupport:
+        """Return which fences the site's Markdown shows as code."""
         if "fenced_code_block" not in self.md.preprocessors:
             return "none"
         reader: Any = self.md.preprocessors["fenced_code_block"]

@@ -299,8 +299,8 @@ def short_key(block: Block) -> str:
     return _short(block.key)
 
 
-def check_name(name: str) -> None:
-    """See that this can be the name of a host.
+def check_host_name(name: str) -> None:
+    """Check that a name can be that of a host.
 
     Raises:
         ProjectError: it cannot.
@@ -328,7 +328,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
         ProjectError: the name is that of a host of another kind, or with a newer release, or, for some of the pages,
             with another release; or a file cannot be written.
     """
-    check_name(name)
+    check_host_name(name)
     ran = list(ran)
     host = _this_host(project, name, [module for _, run in ran for module in run.modules])
     known = Records(project)

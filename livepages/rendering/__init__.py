@@ -2,7 +2,7 @@
 
 from livepages.rendering import status
 from livepages.rendering.blocks import (
-    Taken,
+    FenceSupport,
     anchors,
     anchors_made,
     figures_shown,
@@ -21,9 +21,9 @@ from livepages.rendering.values import value_html, values_left, with_plain_value
 
 __all__ = [
     "Failing",
+    "FenceSupport",
     "NameLinks",
     "RenderError",
-    "Taken",
     "anchors",
     "anchors_made",
     "at_end",

@@ -20,14 +20,14 @@ from livepages.source import Block, Page
 from livepages.worker import Runtime
 
 _ID = re.compile(r"""<[^>]*\s(?:id|name)=["']?([^"'\s>]+)""")
-# Which fences are fences for a site's Markdown: all of ours; those without options; of these, those outside lists and
+# The fences that a site's Markdown shows as code: all of ours; those without options; of these, those outside lists and
 # quotes; or none.
-Taken = Literal["all", "bare", "outer", "none"]
+FenceSupport = Literal["all", "bare", "outer", "none"]
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
 
 def page_lines(
-    page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str], taken: Taken = "all"
+    page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str], fences: FenceSupport = "all"
 ) -> list[str]:
     """The page's text with every Python fence replaced by its source and its result, and every value by its text.
 
@@ -37,7 +37,7 @@ def page_lines(
         runtime: what ran it.
         seen: returns what hosts recorded of a block.
         stash: takes HTML and returns a placeholder for it in Markdown.
-        taken: which fences Markdown takes for fences.
+        fences: those that the site's Markdown shows as code.
     """
     text = with_faults(page, with_values(page.shown, run, value_html(seen, stash)), stash)
     lines: list[str] = []
@@ -49,10 +49,10 @@ def page_lines(
         notes, at = _notes(text, block)
         anchor = found[block.index]
         variants = tuple(
-            (other, _Context(f"{anchor}.{number}", runtime, run, seen(other.block), stash, taken))
+            (other, _Context(f"{anchor}.{number}", runtime, run, seen(other.block), stash, fences))
             for number, other in enumerate(run.variants(block), 1)
         )
-        context = _Context(anchor, runtime, run, seen(block), stash, taken, variants)
+        context = _Context(anchor, runtime, run, seen(block), stash, fences, variants)
         lines += _block_lines(result, notes, context)
     return "\n".join([*lines, *text[at:]]).split("\n")
 
@@ -64,7 +64,7 @@ class _Context:
     run: Run
     seen: Sequence[RecordedOutcome]
     stash: Callable[[str], str]
-    taken: Taken
+    fences: FenceSupport
     variants: tuple["tuple[BlockResult, _Context]", ...] = ()  # the block with its other values
 
 
@@ -159,20 +159,20 @@ def _block_lines(result: BlockResult, notes: list[str], context: _Context) -> li
 
 
 def _with_source(block: Block, shown: str, context: _Context) -> str:
-    """Return Markdown for the code of a block and what it gave, `shown`."""
+    """Return Markdown for the code of a block and its output, `shown`."""
     from markdown_exec import add_source  # installed where sites are built
 
     options, code = block.options, block.code.rstrip("\n")
     location = "above" if options.source in ("block", "none") else options.source
     title = ""
-    if context.taken != "all" and options.title:
+    if context.fences != "all" and options.title:
         title = context.stash(f"<p><code>{html.escape(options.title)}</code></p>") + "\n\n"
     if location in ("above", "below") and (
-        context.taken == "none" or (context.taken == "outer" and block.fence.prefix)
+        context.fences == "none" or (context.fences == "outer" and block.fence.prefix)
     ):
         source = context.stash(f'<pre><code class="language-python">{html.escape(code, quote=False)}\n</code></pre>')
         return title + "\n\n".join([source, shown] if location == "above" else [shown, source])
-    names = ("title", "hl_lines", "linenums") if context.taken == "all" else ()
+    names = ("title", "hl_lines", "linenums") if context.fences == "all" else ()
     extra = {name: getattr(options, name) for name in names if getattr(options, name)}
     tabs = options.tabs.partition("|")[::2]
     return title + add_source(source=code, location=location, output=shown, language="python", tabs=tabs, **extra)

@@ -405,7 +405,7 @@ def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: P
 
 
 def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], project: Project) -> Page:
-    faults = [LineError(origin[number], message) for number, message in project.scanner.unread(lines)]
+    faults = [LineError(origin[number], message) for number, message in project.scanner.ignored(lines)]
     blocks: list[Block] = []
     digests: dict[str, str] = {}  # by namespace
     start = 1

@@ -21,8 +21,8 @@ from livepages.source.suggestions import closest
 EXECUTED = ("python", "py", "pycon")
 NESTED = ("md", "markdown")  # languages of fences whose content markdown-exec converts as Markdown
 
-# A line that is to begin a fence that is executed, whether or not it does.
-_MEANT = re.compile(r"""[> \t]*(?:`{3,}|~{3,})\s*\{?\s*\.?(\w+)\s[^`]*\bexec=["']?(\w*)""")
+# A line that looks like the beginning of an executed fence.
+_LOOKS_EXECUTED = re.compile(r"""[> \t]*(?:`{3,}|~{3,})\s*\{?\s*\.?(\w+)\s[^`]*\bexec=["']?(\w*)""")
 
 _OFF = ("", "no", "off", "false", "0")  # values of exec
 
@@ -80,17 +80,17 @@ class Scanner:
         """Return all fences of these lines, in whatever language."""
         return [fence for fence, _, _ in Recorder(self._md).record(lines)]
 
-    def unread(self, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-        """Yield each line, from 0, that is to begin an executed fence of Python and begins none, with the reason."""
-        found = ((number, _MEANT.match(line)) for number, line in enumerate(lines))
-        meant = {number: line[1].lower() for number, line in found if line and line[2].lower() not in _OFF}
-        if not meant:
+    def ignored(self, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Yield the number, from 0, of each line that looks like an executed Python fence and is none, and why."""
+        found = ((number, _LOOKS_EXECUTED.match(line)) for number, line in enumerate(lines))
+        executed = {number: line[1].lower() for number, line in found if line and line[2].lower() not in _OFF}
+        if not executed:
             return
         recorder = Recorder(self._md)
         inside = {
             number for fence, _, _ in recorder.record(self._normal(lines)) for number in range(fence.start, fence.end)
         }
-        for number, language in meant.items():
+        for number, language in executed.items():
             if number in inside:
                 continue
             if language not in EXECUTED:
