@@ -1,7 +1,7 @@
 """Hooks of MkDocs: leave out of style sheets and scripts what no reader misses, so that the first load stays small.
 
-Of Material's style sheets, that is what styles only what this site does not have, other colors included; of our own
-files, comments and indents (3 kB of a first load of 82 kB, compressed); of pages, indents.
+Of Material's style sheet, that is what styles only what this site does not have; of our own files, comments and indents
+(3 kB of a first load of 82 kB, compressed); of pages, indents.
 """
 
 import re
@@ -26,9 +26,6 @@ ABSENT = re.compile(
     r"(?<![\w-])(blockquote|d[dlt]|figcaption|figure|h[56]|iframe|video)(?![\w-])|"
     r"--md-(hue|primary-fg-color--(dark|light)|typeset-(del|ins)-color|warning-)"
 )
-OTHER_COLORS = re.compile(
-    r"\[data-md-color-(primary|accent)=(?!indigo)"
-)  # than the theme's own, which mkdocs.yml leaves
 COMMENT = {
     ".css": re.compile(r"(?s)/\*.*?\*/\n*"),
     ".js": re.compile(r"(?m)^[ \t]*//.*\n|[ \t]+// .*$"),
@@ -65,9 +62,8 @@ def on_post_build(config: MkDocsConfig) -> None:
         for file in (file for file in found if "vendor" not in file.parts):  # which say whose they are
             file.write_text(bare(file.read_text(encoding="utf-8"), file.suffix), encoding="utf-8")
     if config.theme.name == "material":  # the style sheets of other themes are left alone
-        for name, absent in (("main", ABSENT), ("palette", OTHER_COLORS)):
-            for file in site.glob(f"assets/stylesheets/{name}.*.min.css"):
-                file.write_text(slimmed(file.read_text(encoding="utf-8"), absent), encoding="utf-8")
+        for file in site.glob("assets/stylesheets/main.*.min.css"):
+            file.write_text(slimmed(file.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def flush(content: str) -> str:
@@ -82,7 +78,7 @@ def bare(text: str, suffix: str) -> str:
     return re.sub(r"\s*([{};,])\s*|(:) ", r"\1\2", short) if suffix == ".css" else short
 
 
-def slimmed(style: str, absent: re.Pattern[str] = ABSENT) -> str:
+def slimmed(style: str) -> str:
     """A minified style sheet without the rules all of whose selectors are for what is absent."""
 
     def kept(rule: re.Match[str]) -> str:
@@ -90,8 +86,8 @@ def slimmed(style: str, absent: re.Pattern[str] = ABSENT) -> str:
             return rule[0]
         # A comma inside of parentheses is part of a selector.
         selectors = re.split(r",(?![^()]*\))", rule[1])
-        left = [selector for selector in selectors if not absent.search(selector)]
-        body = VARIABLE.sub(lambda found: "" if absent.search(found[1]) else found[0], rule[2])
+        left = [selector for selector in selectors if not ABSENT.search(selector)]
+        body = VARIABLE.sub(lambda found: "" if ABSENT.search(found[1]) else found[0], rule[2])
         return f"{','.join(left)}{{{body}}}" if left and body else ""
 
     before = ""

@@ -8,7 +8,7 @@ import markdown
 import pytest
 
 from course.less import without_marks
-from course.slim import EXCLUDED, OTHER_COLORS, flush, slimmed
+from course.slim import EXCLUDED, flush, slimmed
 from livepages.course import read_course
 from livepages.execution import Failure
 from livepages.integrations.build import Build, Conversion
@@ -430,5 +430,3 @@ def test_a_page_keeps_the_indents_of_code_and_nothing_that_was_for_the_search() 
 def test_a_style_that_is_left_out_goes_to_its_end() -> None:
     style = 'b{c:d}a{--md-status:url("data:<svg fill=\'none\'>(1; 2)</svg>");--kept:url("b;c")}'
     assert slimmed(style) == 'b{c:d}a{--kept:url("b;c")}'
-    colors = "b{c:d}[data-md-color-primary=red]{a:b}[data-md-color-primary=indigo],[data-md-color-accent=red]{--md-hue:1;c:d}"
-    assert slimmed(colors, OTHER_COLORS) == "b{c:d}[data-md-color-primary=indigo]{--md-hue:1;c:d}"

@@ -166,7 +166,6 @@ def test_what_the_style_sheet_leaves_out_is_on_no_page(folder: Path) -> None:
         classes = " ".join(re.findall(r'\sclass="([^"]*)"', text)).split()
         assert not [name for name in set(classes) if absent.search(f".{name}")], file
         assert not [tag for tag in set(re.findall(r"<([a-z]\w*)", text)) if absent.search(tag)], file
-        assert set(re.findall(r'data-md-color-(?:primary|accent)="([\w-]+)"', text)) <= {"indigo"}, file
 
 
 @pytest.mark.parametrize("url", CHOSEN)
