@@ -14,7 +14,7 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 ABSENT = re.compile(
-    r"\[dir=rtl\]|mermaid|\.critic|\.keys\b|task-list|tabbed-|emoji|giscus|katex|highlighttable|lineno|mdx-|"
+    r"\[dir=rtl\]|footnote|mermaid|\.critic|\.keys\b|\.result\b|task-list|tabbed-|emoji|giscus|katex|highlighttable|lineno|mdx-|"
     r"\.(cards?|grid|inline|lg|middle|x+l)\b|--post\b|"
     r"md-(author|banner|clipboard|consent|content__button|draft|feedback|header--lifted|header__source|input|meta|"
     r"nav--integrated|nav__(container|source)|pagination|pin|post|profile|progress|select|social|source|status|tag-shadow|top\b|version)|"

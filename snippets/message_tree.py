@@ -301,7 +301,7 @@ TREE = (
                     ("errors-arguments.md#index-type", "Indexer must have integer or boolean type"),
                     ("errors-arguments.md#too-many-indices", "Too many indices"),
                     ("errors-arguments.md#out-of-bounds", "out-of-bounds indexing for array of shape"),
-                    ("errors-arguments.md#zero-d", "iteration over a 0-d array"),
+                    ("errors-derivatives.md#zero-d", "iteration over a 0-d array"),
                     ("errors-arguments.md#truth-value", "The truth value of an array is ambiguous"),
                     ("errors-arguments.md#int-too-large", "Python int too large to convert to int32"),
                     (

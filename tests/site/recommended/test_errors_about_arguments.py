@@ -334,14 +334,14 @@ def test_rows_are_solved_one_by_one(a: Array, sides: Array) -> None:
         refused(f"{ERRORS}#core-dimension", match="core dimension", a=jnp.asarray(a), sides=jnp.asarray(sides))
 
 
-@attack(f"{ERRORS}#zero-d", w=small((2,)))
+@attack("lookup/errors-derivatives.md#zero-d", w=small((2,)))
 def test_a_pair_comes_with_the_gradient(w: Array) -> None:
-    value, extra, slope = fixed(f"{ERRORS}#zero-d", {"jnp.ones(2)": "w"}, w=jnp.asarray(w))
+    value, extra, slope = fixed("lookup/errors-derivatives.md#zero-d", {"jnp.ones(2)": "w"}, w=jnp.asarray(w))
     wide = w.astype(float)
     np.testing.assert_allclose(value, np.sum(wide**2), rtol=1e-5)
     assert extra == w.max()
     np.testing.assert_array_equal(slope, 2 * w)
-    refused(f"{ERRORS}#zero-d", {"jnp.ones(2)": "w"}, w=jnp.asarray(w))
+    refused("lookup/errors-derivatives.md#zero-d", {"jnp.ones(2)": "w"}, w=jnp.asarray(w))
 
 
 @attack(f"{ERRORS}#cannot-reshape", x=arrays(st.sampled_from([(6,), (2, 1), (0,), (3, 2)]), dtypes()))
