@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import livepages
 from livepages.course import read_course
 from livepages.execution import Engine, Failure, Outcome, Run, Runner
 from livepages.source import Page, Project, find_project
@@ -19,6 +20,13 @@ from tests.prepared import Commands
 pytest_plugins = ["pytester"]
 HANG = 600.0  # seconds that only what hangs takes, however busy the machine is
 _OPTION = r"""\w+=["']"""
+
+
+def pytest_configure() -> None:
+    """Refuse to test another checkout's engine, which may be the one that is installed."""
+    here, tested = (Path(file).parents[1] for file in (__file__, livepages.__file__))
+    if tested != here:
+        raise pytest.UsageError(f"these tests would test {tested}; run them with PYTHONPATH={here}")
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,11 @@ hypothesis pytest xdist.plugin
 """
 
 
+def finding(folder: Path) -> dict[str, str]:
+    """The variable with which a process finds modules in a folder first, and the engine where this process does."""
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))}
+
+
 def become(job: dict[str, Any]) -> None:
     """Go on as the job."""
     os.dup2(os.open(job["out"], os.O_WRONLY | os.O_CREAT), 1)

@@ -189,6 +189,14 @@ def test_a_page_finds_nothing_but_the_worker_in_its_process() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_processes_that_tests_start_find_the_engine_where_the_tests_do() -> None:
+    """A test that replaces the variable for modules tests whichever engine is installed."""
+    replaced = re.compile(r'\s.*"PYTHONPATH"(: str|, str)\((?!.*(parents\[1\]|prepend=)).*')
+    files = Path(__file__).parent.glob("*.py")
+    lines = [f"{file.name}: {line}" for file in files for line in file.read_text("utf-8").splitlines()]
+    assert not [line for line in lines if replaced.search(line)]
+
+
 def test_tests_and_the_command_line_need_no_mkdocs() -> None:
     blocked = (
         "import sys\nfor name in ('mkdocs', 'material', 'markdown_exec', 'latex2mathml', 'nbformat'):\n"

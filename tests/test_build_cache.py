@@ -12,7 +12,7 @@ from livepages.integrations import build_cache
 from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.questions import linked_data, take_questions
 from tests.conftest import Site
-from tests.prepared import Commands
+from tests.prepared import Commands, finding
 from tests.test_mkdocs import Book, build, mkdocs
 
 CONFIG = """\
@@ -72,7 +72,7 @@ def book(tmp_path: Path, runner: Runner, commands: Commands) -> Book:
 def converted(site: Book, *arguments: str) -> list[str]:
     """The titles of the pages that a build converts, each once: two of its processes may come upon the same."""
     (site.root / "converted.txt").unlink(missing_ok=True)
-    build(site, *arguments, environment={"PYTHONPATH": str(site.root)})
+    build(site, *arguments, environment=finding(site.root))
     file = site.root / "converted.txt"
     return sorted({*file.read_text().split()}) if file.exists() else []
 
@@ -121,14 +121,14 @@ def test_pages_are_converted_again_whose_extensions_may_read_files(book: Book) -
 def test_a_warning_is_given_again(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked?\n\n[Nowhere](three.md)\n")
     for _ in range(2):
-        done = mkdocs(book, "build", "--strict", environment={"PYTHONPATH": str(book.root)})
+        done = mkdocs(book, "build", "--strict", environment=finding(book.root))
         assert done.returncode == 1 and "'three.md'" in done.stderr
 
 
 def test_a_warning_that_a_quiet_build_dropped_is_given(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked?\n\n[Nowhere](three.md)\n")
-    assert mkdocs(book, "build", "--quiet", environment={"PYTHONPATH": str(book.root)}).returncode == 0
-    done = mkdocs(book, "build", "--strict", environment={"PYTHONPATH": str(book.root)})
+    assert mkdocs(book, "build", "--quiet", environment=finding(book.root)).returncode == 0
+    done = mkdocs(book, "build", "--strict", environment=finding(book.root))
     assert done.returncode == 1 and "'three.md'" in done.stderr
 
 
@@ -136,7 +136,7 @@ def test_links_are_checked_without_a_conversion(book: Book) -> None:
     book.write("docs/two.md", "# Two\n\n## Asked? of others\n")
     book.write("mkdocs.yml", CONFIG + "validation: {anchors: warn}\n")
     for _ in range(2):
-        done = mkdocs(book, "build", "--strict", environment={"PYTHONPATH": str(book.root)})
+        done = mkdocs(book, "build", "--strict", environment=finding(book.root))
         assert done.returncode == 1 and "does not contain an anchor '#asked'" in done.stderr
 
 

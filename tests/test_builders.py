@@ -16,7 +16,7 @@ import pytest
 from course.slim import COMMENT, bare
 from livepages.execution import Runner
 from tests.conftest import Site
-from tests.prepared import Commands
+from tests.prepared import Commands, finding
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ class Book:
         if not (MATERIALX.exists() if program == "materialx" else find_spec(program)):
             pytest.skip(f"{program} is not installed")
         command = ["mkdocs", "build", "--strict"] if program == "mkdocs" else ["livepages", "build", program]
-        environment = {"PYTHONPATH": str(MATERIALX)} if program == "materialx" else {}
+        environment = finding(MATERIALX) if program == "materialx" else {}
         return self._commands.run(*command, folder=self.site.root, environment=environment)
 
     def built(self, program: str) -> Built:

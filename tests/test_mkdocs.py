@@ -23,7 +23,7 @@ import pytest
 
 from livepages.execution import Runner
 from tests.conftest import HANG, Event, Site, process_ends
-from tests.prepared import Commands
+from tests.prepared import Commands, finding
 
 CONFIG = """\
 site_name: Test
@@ -127,7 +127,7 @@ def test_a_file_of_the_author_is_never_replaced(book: Book) -> None:
 
 def test_a_build_without_a_change_runs_nothing_and_does_not_import_jax(book: Book) -> None:
     book.on_jax()
-    without_jax = {"PYTHONPATH": str(book.root / "trap")}
+    without_jax = finding(book.root / "trap")
     armed = book.root.with_name(f"{book.root.name}-armed")
     book.write(
         "trap/sitecustomize.py", f"import os, sys\nif os.path.exists({str(armed)!r}):\n    sys.modules['jax'] = None\n"
@@ -402,7 +402,7 @@ def test_a_set_up_that_would_skip_blocks_is_refused(book: Book, file: str, text:
 def test_an_engine_that_cannot_start_is_reported(book: Book) -> None:
     book.on_jax()
     trap = book.write("trap/jax/__init__.py", "raise ImportError('no jax here')").parent.parent
-    done = mkdocs(book, "build", environment={"PYTHONPATH": str(trap)})
+    done = mkdocs(book, "build", environment=finding(trap))
     assert done.returncode == 1 and "no jax here" in done.stderr and "has ended" in done.stderr
 
 

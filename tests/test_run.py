@@ -232,7 +232,7 @@ def test_the_command_line_works_under_any_settings_of_python(site: Site, name: s
 
 def test_a_page_runs_under_plain_python_where_there_is_no_jax(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     trap = site.write("trap/jax/__init__.py", "raise ImportError('jax was imported')").parent.parent
-    monkeypatch.setenv("PYTHONPATH", str(trap))
+    monkeypatch.setenv("PYTHONPATH", str(trap), prepend=os.pathsep)
     site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
     page, runner = site.page("import sys\nprint('jax' in sys.modules)", 'needs="gpu"\nx = 1', "import jax"), Runner()
     run = runner.run(site.project, [Task(page)])[page.path]
@@ -494,7 +494,7 @@ def test_a_page_that_is_stopped_ends_with_its_process(site: Site, runner: Runner
 def test_a_page_that_is_stopped_while_its_process_begins_ends_too(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     here, event = site.root / "here", Event(site)
     slow = f"import os\nsetsid = os.setsid\ndef hold():\n    open({str(here)!r}, 'w')\n    {event.wait.replace(chr(10), chr(10) + '    ')}\n    setsid()\nos.setsid = hold\n"
-    monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
+    monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent), prepend=os.pathsep)
     runner = Runner()
     (running,) = runner.start(site.project, [Task(site.page("while True: pass"))])
     while not here.exists():
@@ -508,7 +508,7 @@ def test_a_page_that_is_stopped_while_its_process_begins_ends_too(site: Site, mo
 
 def test_the_time_of_a_block_begins_with_the_block(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = "import os, time\nsetsid = os.setsid\nos.setsid = lambda: (time.sleep(2), setsid())\n"
-    monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent))
+    monkeypatch.setenv("PYTHONPATH", str(site.write("slow/sitecustomize.py", slow).parent), prepend=os.pathsep)
     site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
     page, runner = site.page('timeout="0.3"\nprint("in time")'), Runner()
     assert not runner.run(site.project, [Task(page)])[page.path].failures

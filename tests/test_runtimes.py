@@ -1,5 +1,6 @@
 """The choice of a runtime: by the project's settings, else by what pages import; one may come from another distribution."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,7 +82,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     (folder / "shouting-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: shouting\nVersion: 1.0\n")
     (folder / "shouting.py").write_text(RUNTIME)
     monkeypatch.syspath_prepend(folder)
-    monkeypatch.setenv("PYTHONPATH", str(folder))  # of the process that pages are forked from
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)  # of the process that pages are forked from
     forget()
     yield folder
     forget()
