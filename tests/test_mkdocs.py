@@ -283,6 +283,38 @@ def test_a_link_to_the_old_name_of_a_page_is_answered_with_the_new_one_once(book
     assert "contains a link 'gone.md', but the target is not found" in done.stderr
 
 
+LINKS = """\
+---
+title: One
+---
+
+The text (gone.txt is one) of a link [in code](gone.md) stands below.
+
+```text
+[in code](gone.md), [once](once.md)
+```
+
+--8<-- "part.txt"
+
+A link [once](once.md "title") and ![a picture](<no picture.png>), [by name][name],
+[to a section](two.md#none).
+
+[name]: named.md
+"""
+
+
+@pytest.mark.parametrize("plugins", ["livepages", "markdown-exec, livepages"])
+def test_a_dead_link_is_reported_with_its_line(book: Book, plugins: str) -> None:
+    extensions = "markdown_extensions: [pymdownx.superfences, pymdownx.snippets: {base_path: [snippets]}]\n"
+    book.write("mkdocs.yml", f"site_name: T\nplugins: [{plugins}]\n{extensions}validation: {{anchors: warn}}\n")
+    book.write("snippets/part.txt", "Some text.\n\nA [part](part.md).\n")
+    book.write("docs/index.md", LINKS)
+    done = mkdocs(book, "build", "--strict")
+    found = re.findall(r"docs/index.md:(\d+): Doc file 'index.md' contains a link '(.*?)'", done.stderr)
+    links = {"gone.md": 5, "part.md": 11, "once.md": 13, "no picture.png": 13, "named.md": 16, "two.md#none": 14}
+    assert done.returncode == 1 and {link: int(line) for line, link in found} == links, done.stderr
+
+
 def test_a_link_to_a_page_that_was_there_is_answered_with_redirect_from(book: Book) -> None:
     def git(*arguments: str) -> None:
         subprocess.run(["git", "-c", "user.name=A", "-c", "user.email=a@b", *arguments], cwd=book.root, check=True)
@@ -907,7 +939,7 @@ def test_a_dead_link_is_reported_once_in_a_build_that_converts_its_page_again(bo
             book.write("docs/two.md", f"# Two\n\n{links}\n\n```python\nprint('two', {number} * 11)\n```\n")
             assert "data-live-pending" not in served.wait("/two/", f"two {number * 11}")
             assert served.log.count("Building documentation") == builds + 1
-            assert served.log.count("contains a link 'gone.md'") == min(number + 1, 2)
+            assert served.log.count("docs/two.md:3: Doc file 'two.md' contains a link 'gone.md'") == min(number + 1, 2)
         book.write("docs/two.md", "# Two\n\n[gone](gone.md)\n\n```python\nprint('two', 11)\n```\n")  # as it was
         served.wait("/two/", "two 11")
         served.says("contains a link 'gone.md'", 3)

@@ -33,11 +33,9 @@ from livepages.rendering import FenceSupport, NameLinks, status, value_html, val
 from livepages.source import (
     Block,
     Inventory,
-    LineError,
     Page,
     PageError,
     Project,
-    expand,
     find_project,
     with_bare_fences,
 )
@@ -253,14 +251,6 @@ class _Show(Preprocessor):
                 return f"take the indentation off {include}; add dedent_subsections: true to pymdownx.snippets"
         return ""
 
-    @staticmethod
-    def _line_of(page: Page, at: int, snippets: Path) -> int:
-        """Return the line of a page's file that a line of its text comes from; 1 if what it includes has changed."""
-        try:
-            return [number for _, number in expand(page.source.split("\n"), snippets)][at]
-        except (LineError, IndexError):
-            return 1
-
     def _changed(self, build: Build, path: Path | None, name: str, lines: list[str]) -> Failure:
         """Return the failure of text that has blocks and is not the page's."""
         page = build.pages.get(path) if path else None
@@ -271,7 +261,7 @@ class _Show(Preprocessor):
         before, after = (_normal(text).split("\n") for text in (page.body, "\n".join(lines)))
         at = next(n for n, line in enumerate(before) if line != "".join(after[n : n + 1]))
         above = next(n for n, line in enumerate(page.text) if line.strip())  # front matter, and blank lines
-        line = self._line_of(page, at + above, build.engine.project.snippets)
+        line = page.origin[min(at + above, len(page.origin) - 1)]
         found, include = after[at] if at < len(after) else "", page.source.split("\n")[line - 1].strip()
         if "8<-" in include and (lacking := self._lacking(build.engine.project, include, before[at], found)):
             return Failure(name, line, 0, f"the site's Markdown does not {lacking}")

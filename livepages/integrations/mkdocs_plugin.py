@@ -38,7 +38,7 @@ from livepages.integrations.post_build import finish, finish_executed
 from livepages.integrations.prerender import Ahead
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
-from livepages.integrations.redirects import MovedLinks
+from livepages.integrations.redirects import LinkWarnings
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
 from livepages.rendering import failures_shown, head_links, with_failing
@@ -80,7 +80,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._conversion: Conversion | None = None
         self._ahead = Ahead((os.cpu_count() or 1) - 1)
         self._docs = Path()
-        self._moved = MovedLinks()
+        self._links = LinkWarnings()
         self._begun = False  # whether this build has brought the pages up to date
         self._converted = 0  # pages of this build so far, of those that were not converted before
         self._files: Files | None = None  # of this build, when its pages have been converted
@@ -89,7 +89,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Remember whether failures end the build, or are shown in the page."""
         self._serving = command == "serve"
         self._emptied = not dirty
-        logging.getLogger(MkDocsPage.__module__).addFilter(self._moved)
+        logging.getLogger(MkDocsPage.__module__).addFilter(self._links)
 
     @event_priority(100)
     def _remember_docs(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -198,7 +198,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
-        self._moved.begin(build.pages.values(), build.guide.course, build.was_page)
+        self._links.begin(build.pages.values(), build.guide.course, build.was_page)
         if not self._serving:
             log.info(build.summary)
         self._reported = [failure for failure in self._reported if failure in build.failures]
@@ -431,7 +431,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_shutdown(self) -> None:
         """End the pages' processes, the one that they are forked from, and what ran blocks for readers."""
-        logging.getLogger(MkDocsPage.__module__).removeFilter(self._moved)
+        logging.getLogger(MkDocsPage.__module__).removeFilter(self._links)
         if self._kernels:
             self._kernels.close()
         if self._build:

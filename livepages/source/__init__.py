@@ -3,7 +3,7 @@
 Knows nothing of how code runs.
 """
 
-from livepages.source.fences import LineError, expand, find_fences, includes, with_bare_fences
+from livepages.source.fences import find_fences, includes, with_bare_fences
 from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
@@ -27,7 +27,6 @@ __all__ = [
     "Block",
     "ConfigurationError",
     "Inventory",
-    "LineError",
     "NoProjectError",
     "Page",
     "PageError",
@@ -37,7 +36,6 @@ __all__ = [
     "Use",
     "changed_page",
     "closest",
-    "expand",
     "find_fences",
     "find_project",
     "includes",

@@ -152,7 +152,7 @@ class Page:
     values: tuple[Block, ...]  # in prose
     settings: Settings
     meta: Mapping[str, object]  # the front matter
-    origin: tuple[int, ...] = ()  # for each line of `text`, its line number in the file; only for executed fences
+    origin: tuple[int, ...] = ()  # for each line of `text`, its line number in the file
     faults: tuple[Fault, ...] = ()  # those that are no block's
 
     @cached_property
@@ -338,7 +338,7 @@ def _page(
     found = [*_blocks(readable, origin, fences, name, settings, faults)]
     prose = find_values(readable, origin, fences, faults) if with_values else ()
     blocks, values = _numbered(found, [*_values(found, prose, origin, faults)])
-    page = Page(path, name, text, lines, blocks, values, settings, meta)
+    page = Page(path, name, text, lines, blocks, values, settings, meta, tuple(origin))
     titles = {section.anchor: section.title for section in page.sections}
     ids = [(block.options.id, block.line) for block in blocks]
     message = "option id: {!r} is that of the heading {!r}".format
