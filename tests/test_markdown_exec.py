@@ -175,6 +175,12 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
         ('```python exec="on" sorce="above"\n```\n', "docs/index.md:3: unknown option 'sorce'; did you mean 'source'?"),
         ('```pyhton exec="on"\nx = 1\n```\n', "docs/index.md:3: a pyhton fence is not run; did you mean 'python'?"),
         ('```python exec="on"\nx = 1\n', "docs/index.md:3: the fence is not closed"),
+        (
+            '```python excec="on"\nx = 1\n```\n',
+            "docs/index.md:3: the fence is not run: unknown option 'excec'; did you",
+        ),
+        ("> ```py result='text' exce='1' title='T'\n> x = 1\n> ```\n", "unknown option 'exce'; did you mean 'exec'?"),
+        ('```{.python Exec="on"}\nx = 1\n```\n', "docs/index.md:3: the fence is not run: unknown option 'Exec'; did"),
         ("```python exec=on\nx = 1\n```\n", "docs/index.md:3: not a fence as Markdown has them: ```python exec=on"),
         ('```python exec="on" workdir="no"\n```\n', "docs/index.md:3: block of line 3: raised FileNotFoundError"),
         ('```pycon exec="on"\n>>> x = 1\n1\n>>> x / 0\n```\n', "docs/index.md:6: block of line 3: raised ZeroDivision"),
@@ -196,7 +202,9 @@ def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, 
 def test_what_only_looks_like_a_fence_that_runs_is_left_alone(kettle: Kettle) -> None:
     kettle.write(
         "docs/index.md",
-        '# Tea\n\n````md\n```pyhton exec="on"\n```\n````\n\n'
+        '# Tea\n\n````md\n```pyhton exec="on"\n```\n```python exce="on"\n```\n````\n\n'
+        '```{.python .annotate title="exce=on" linenums="1" hl_lines="1" expect="on"}\nx = 1\n```\n\n'
+        '```python excec="off"\nx = 1\n```\n\n```bash excec="on"\ntrue\n```\n\n'
         '-\tA tab:\n\n\t```python exec="on" color="red"\n\tprint("in" + "side")\n\t```\n\n```pyhton exec="off"\nx\n\n```bash exec="on"\necho\n',
     )
     done = kettle.build("--quiet")

@@ -21,8 +21,9 @@ from livepages.source.suggestions import closest
 EXECUTED = ("python", "py", "pycon")
 NESTED = ("md", "markdown")  # languages of fences whose content markdown-exec converts as Markdown
 
-# A line that looks like the beginning of an executed fence.
-_LOOKS_EXECUTED = re.compile(r"""[> \t]*(?:`{3,}|~{3,})\s*\{?\s*\.?(\w+)\s[^`]*\bexec=["']?(\w*)""")
+# A line that looks like the beginning of a fence with options: its language, and these.
+_LOOKS_LIKE_A_FENCE = re.compile(r"[> \t]*(?:`{3,}|~{3,})\s*\{?\s*\.?(\w+)\s([^`]*=[^`]*)")
+_OPTION = re.compile(r"""([\w-]+)=("[^"]*"|'[^']*'|\w*)""")
 
 _OFF = ("", "no", "off", "false", "0")  # values of exec
 
@@ -82,20 +83,22 @@ class Scanner:
 
     def ignored(self, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield the number, from 0, of each line that looks like an executed Python fence and is none, and why."""
-        found = ((number, _LOOKS_EXECUTED.match(line)) for number, line in enumerate(lines))
-        executed = {number: line[1].lower() for number, line in found if line and line[2].lower() not in _OFF}
+        found = ((number, _LOOKS_LIKE_A_FENCE.match(line)) for number, line in enumerate(lines))
+        executed = {number: (line[1].lower(), name) for number, line in found if line and (name := _exec_in(line[2]))}
         if not executed:
             return
         recorder = Recorder(self._md)
-        inside = {
-            number for fence, _, _ in recorder.record(self._normal(lines)) for number in range(fence.start, fence.end)
-        }
-        for number, language in executed.items():
-            if number in inside:
+        fences = recorder.record(self._normal(lines))
+        inside = {number for fence, _, _ in fences for number in range(fence.start, fence.end)}
+        shown = {fence.start for fence, _, options in fences if "extra" not in options}
+        for number, (language, name) in executed.items():
+            if number in inside and (name == "exec" or number not in shown):
                 continue
             if language not in EXECUTED:
                 if suggestion := closest(language, EXECUTED, 0.8):
                     yield number, f"a {language} fence is not run{suggestion}"
+            elif name != "exec":
+                yield number, f"the fence is not run: unknown option {name!r}; did you mean 'exec'?"
             elif recorder.abandoned.get(number, 0) is None:
                 yield number, "the fence is not closed"
             else:
@@ -105,6 +108,14 @@ class Scanner:
         """Return how many Python fences of these lines are only shown."""
         found = Recorder(self._md).record(lines)
         return sum(fence.language in EXECUTED and "extra" not in options for fence, _, options in found)
+
+
+def _exec_in(options: str) -> str:
+    """Return the name by which the options of a fence switch on that it runs, misspelled or not; empty if none does."""
+    names = {name for name, value in _OPTION.findall(options) if value.strip("\"'").lower() not in _OFF}
+    # With a letter more or less, a wrong one, or two swapped.
+    like = (name for name in names if 3 <= len(name) <= 5 and closest(name.lower(), ["exec"], 0.75))
+    return "exec" if "exec" in names else next(like, "")
 
 
 def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
