@@ -13,6 +13,7 @@ import pytest
 from livepages.integrations.cli import main
 from livepages.source import ProjectError, find_project
 from tests.conftest import HANG, Site
+from tests.prepared import finding
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -303,6 +304,23 @@ def test_output_that_is_no_longer_read_ends_a_command_without_a_traceback(page: 
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=HANG, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
+
+
+def test_an_interruption_of_a_command_that_begins_is_no_traceback(site: Site) -> None:
+    slow = site.write("slow/argparse.py", "import time\nprint('importing', flush=True)\ntime.sleep(600)\n").parent
+    with subprocess.Popen(
+        [sys.executable, "-m", "livepages", "run"],
+        cwd=site.root,
+        env={**os.environ, **finding(slow)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  (a shell's & ignores it)
+    ) as run:
+        assert run.stdout and run.stdout.readline() == "importing\n"
+        run.send_signal(signal.SIGINT)
+        reported = run.communicate(timeout=HANG)[1]
+    assert (run.returncode, reported) == (-signal.SIGINT, "")
 
 
 def test_an_interrupted_run_keeps_what_has_ended_and_dies_of_the_signal(site: Site, page: Path) -> None:

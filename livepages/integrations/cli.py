@@ -128,6 +128,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     options = parser.parse_args(arguments)
     try:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is while modules are imported
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
         sys.stdout.flush()
     except (ProjectError, WorkerError) as error:
