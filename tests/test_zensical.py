@@ -64,3 +64,23 @@ def test_a_site_that_lists_no_markdown_extension_of_ours_is_told_so_and_not_buil
     done = subprocess.run(command, cwd=site.root, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 2 and "ran " not in done.stdout and not (site.root / "site").exists()
     assert "Zensical runs no plugins; add livepages to markdown_extensions\n" in done.stderr, done.stderr
+
+
+def test_zensical_alone_shows_outputs_in_their_style_and_no_dead_downloads(site: Site) -> None:
+    """Also without a table of settings, and after a build by the command, which adds what Zensical alone would lack."""
+    (site.root / "pyproject.toml").unlink()
+    site.write("mkdocs.yml", "site_name: T\nmarkdown_extensions: [pymdownx.superfences, livepages]\n")
+    site.write("docs/index.md", "# Home\n\nText.\n")
+    site.write("docs/one.md", "# One\n\n```python\nprint('out' + 'put')\n```\n")
+    pages = []
+    for module, *options in (["livepages", "build", "zensical"], ["zensical", "build"]):
+        command = [sys.executable, "-m", module, *options]
+        done = subprocess.run(command, cwd=site.root, capture_output=True, text=True, timeout=HANG, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        pages.append([(site.root / f"site/{name}index.html").read_text() for name in ("one/", "")])
+    (built, _), (page, plain) = pages
+    assert "<code>output</code>" in built and "<code>output</code>" in page
+    assert "assets/livepages/live.css" in built and "--live-mark:" not in built and "live-one.py" in built
+    assert "assets/livepages/live.css" not in page and page.count("--live-mark:") >= 1 and "live-one.py" not in page
+    assert "--live-mark:" not in plain
+    assert "--live-mark" not in (site.root / "site/search.json").read_text()

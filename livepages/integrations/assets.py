@@ -19,6 +19,11 @@ def copy_assets(output: OutputFolder) -> None:
         output.write(f"{PLACE}/{file.relative_to(FOLDER).as_posix()}", file.read_bytes())
 
 
+def inline_style() -> str:
+    """Return the style sheet as HTML, for a page of a program that would not link it."""
+    return f"<style>\n{(FOLDER / 'live.css').read_text(encoding='utf-8')}</style>\n"
+
+
 def add_assets(html: str, folder: str) -> str:
     """Return the HTML of a page with the style sheet, after those of the theme, and with the script.
 

@@ -413,20 +413,27 @@ def _build_by(program: str, project: Project) -> int:
     if build.failures:
         return _report(build.failures)
     print(*filter(None, (build.summary, build.hint)), sep="\n", flush=True)
-    # Zensical keeps pages by their text alone, whatever the output of their blocks is. Its option --clean would delete
-    # the whole folder, with the runs of the pages.
-    for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
-        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
+    _drop_pages_of_zensical(project)
     with tempfile.TemporaryDirectory(prefix="livepages-") as folder:
         report = Path(folder, "report")
         environment = {**os.environ, REPORT: str(report)}
         done = subprocess.run(command, cwd=project.root, env=environment, check=False)
         failed = Report(report).read()
+    _drop_pages_of_zensical(project)  # alone, it shows them otherwise
     if failed or done.returncode:
         return _report(failed) or 1
     site = project.mkdocs.parent / build.guide.course.site
     finish_zensical(build, site)
     return _report(finish(build, site, _print_line))
+
+
+def _drop_pages_of_zensical(project: Project) -> None:
+    """Delete the pages that Zensical keeps by their text alone, whatever the output of their blocks is.
+
+    Its option --clean would delete the whole folder, with the runs of the pages.
+    """
+    for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
+        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
 
 
 def _begun(project: Project) -> Build:

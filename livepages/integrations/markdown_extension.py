@@ -26,6 +26,7 @@ from markdown.treeprocessors import Treeprocessor
 from livepages import rendering
 from livepages.course import Guide, read_course
 from livepages.execution import Engine, Failure, Run, faults_of
+from livepages.integrations.assets import inline_style
 from livepages.integrations.build import REPORT, Build, Conversion, Report
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
 from livepages.records import RecordedOutcome
@@ -161,10 +162,14 @@ class _Show(Preprocessor):
         # The page's own lines have the tabs that Markdown has expanded by now.
         return [line.expandtabs(self.md.tab_length) for line in (*shown, "", stamp, "", *rest.split("\n"))]
 
-    @staticmethod
-    def _stamp(build: Build, page: Page, run: Run) -> str:
+    @property
+    def alone(self) -> bool:
+        """Return whether Zensical runs by itself, so that nothing adds the style sheet, the script and downloads."""
+        return not (self._conversion or _report) and "rendering_context" in self.md.preprocessors
+
+    def _stamp(self, build: Build, page: Page, run: Run) -> str:
         place = build.guide.course.place(page.path)
-        more = rendering.at_end(place, build.guide.more_downloads(page))
+        more = "" if self.alone else rendering.at_end(place, build.guide.more_downloads(page))
         notebook = quote(posixpath.basename(place.notebook))
         return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
 
@@ -354,5 +359,7 @@ class _Check(Postprocessor):
             self._show.report(self._show.blocks.end())
             if executed := self._show.executed:
                 self._show.report(values_left(executed, text))
+        if self._show.alone and self._show.whole and (page.blocks if page else self._show.blocks):
+            text = inline_style() + text
         text = rendering.unmarked(text)
         return self._show.guide.html(text) if self._show.guide else text

@@ -123,11 +123,15 @@ def lists_extension(project: Project) -> bool:
     return "livepages" in named(_configuration(project.mkdocs).get("markdown_extensions"))
 
 
+_LISTS = ("plugins", "markdown_extensions")  # in which mkdocs.yml may name us
+
+
 def find_project(start: Path) -> Project:
     """The project that `start` (a file or folder) lies in.
 
     Raises:
-        NoProjectError: no ``pyproject.toml`` at or above `start` has a ``[tool.livepages]`` table.
+        NoProjectError: no ``pyproject.toml`` at or above `start` has a ``[tool.livepages]`` table, and no
+            ``mkdocs.yml`` names us.
         ProjectError: a file cannot be read, or the table holds a name or a value that cannot be used.
     """
     start = Path(os.path.abspath(start))  # not resolved: pages may be links to files outside
@@ -143,11 +147,11 @@ def find_project(start: Path) -> Project:
                 return _project(folder.resolve(), table, file)
     for folder in (start, *start.parents):
         file = folder / "mkdocs.yml"
-        if file.is_file() and "livepages" in named(_configuration(file).get("plugins")):
+        if file.is_file() and any("livepages" in named(_configuration(file).get(kind)) for kind in _LISTS):
             return site_project(file)
     raise NoProjectError(
         f"{start}: no pyproject.toml with a [tool.livepages] table here or above, and no mkdocs.yml with livepages "
-        "among its plugins"
+        f"among its {' or '.join(_LISTS)}"
     )
 
 
