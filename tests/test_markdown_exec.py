@@ -1,5 +1,6 @@
 """Sites written for markdown-exec, to which one line was added: what they show, what fails, and what runs again."""
 
+import html
 import re
 import subprocess
 from pathlib import Path
@@ -197,6 +198,36 @@ def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, 
     assert done.returncode == 1 and output in done.stderr and not (kettle.root / "site/index.html").exists(), (
         done.stderr
     )
+
+
+def test_tracebacks_name_blocks_and_their_lines_as_markdown_exec_does(kettle: Kettle) -> None:
+    block = "```python exec='on' session='a' source='above' raises='ZeroDivisionError'\n{}\n```\n\n"
+    first = "import inspect\ndef f():\n    return 1 / 0\n\nf()"
+    kettle.write("docs/index.md", "# Tea\n\nText.\n\n" + block.format(first) + block.format("y = 1\nf()"))
+    pattern = r'File "(<code block: [^"]*>)", line (\d+)'
+    shown = []
+    for _ in range(2):  # as markdown-exec alone lays them out, too
+        kettle.build("--quiet")
+        shown.append(re.findall(pattern, html.unescape(re.sub("</?span[^>]*>", "", kettle.text()))))
+        kettle.write("mkdocs.yml", CONFIG.replace(", livepages", ""))
+    assert shown[0] == shown[1] and len(shown[0]) == 4, shown
+    kettle.write("mkdocs.yml", CONFIG)
+    kettle.write("docs/index.md", "# Tea\n\n```python exec='on'\n1\n```\n\n```python exec='on'\nx = 1\nx +\n```\n")
+    told = kettle.commands.run("livepages", "run", folder=kettle.root).stdout
+    assert "docs/index.md:9: block of line 7: raised SyntaxError" in told
+    assert re.findall(pattern, told) == [("<code block: n2>", "2")]
+
+
+def test_functions_and_classes_have_their_source(kettle: Kettle) -> None:
+    block = "```python exec='on' session='a' result='text'\n{}\n```\n\n"
+    first = "import inspect\ndef f():\n    return 7\n\nclass C:\n    a = 5"
+    kettle.write(
+        "docs/index.md",
+        "# Tea\n\n" + block.format(first) + block.format("print(inspect.getsource(f), inspect.getsource(C))"),
+    )
+    assert kettle.build("--quiet").returncode == 0
+    shown = re.sub("<[^>]*>", "", kettle.text())
+    assert "def f():\n    return 7" in shown and "class C:\n    a = 5" in shown
 
 
 def test_what_only_looks_like_a_fence_that_runs_is_left_alone(kettle: Kettle) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 from dataclasses import dataclass, replace
@@ -416,6 +417,7 @@ def _limits(project: Project, page: Page) -> list[float]:
 
 def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice: int) -> Job:
     page = task.page
+    names = _names(task.blocks) if project.fences == "exec" else {}
     return Job(
         folder=str(folder),
         name=page.script_name,
@@ -430,7 +432,7 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
                 block.importorskip,
                 block.options.isolated,
                 block.namespace,
-                _module(block) if project.fences == "exec" else "__main__",
+                *names.get(block.index, ("__main__", "")),
                 block.options.workdir,
                 block.options.width,
                 block.is_value,
@@ -453,10 +455,19 @@ def _job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice
     )
 
 
-def _module(block: Block) -> str:
-    """Return what markdown-exec would call the module that a block runs in."""
-    name = f"session {block.options.session}; n1" if block.options.session else f"n{block.index + 1}"
-    return re.sub(r"[^a-zA-Z\d]+", "_", f"<code block: {name}>")
+def _names(blocks: Iterable[Block]) -> dict[int, tuple[str, str]]:
+    """Return what markdown-exec would call the module that each block runs in, and its code in tracebacks, by index."""
+    found: dict[int, tuple[str, str]] = {}
+    counts: Counter[str] = Counter()
+    for block in blocks:
+        session, number, first = block.options.session, block.index + 1, block.index + 1
+        if session:
+            counts[session] += not block.is_value
+            number, first = counts[session], 1
+        name = f"<code block: {f'session {session}; ' if session else ''}n{{}}>"
+        module = re.sub(r"[^a-zA-Z\d]+", "_", name.format(first))
+        found[block.index] = module, "" if block.is_value else name.format(number)
+    return found
 
 
 def _imports(task: Task, project: Project, only: tuple[int, ...]) -> tuple[tuple[str, str], ...]:

@@ -86,8 +86,12 @@ class Program:
         name, blocks, file = job.name, job.blocks, Path(job.folder, "script", job.name)
         self._name, self._root, self._runtime, self._renamed = name, job.root, runtime, renamed
         script = "\n".join(block.code for block in blocks if not block.is_value)
-        # Lines as Python counts them: other characters end lines for `str.splitlines` too.
-        linecache.cache[name] = (len(script), None, [f"{line}\n" for line in script.split("\n")], name)
+        alone = {block.file: block for block in blocks if block.file}
+        # What each file of a traceback holds, and how many lines of the script come before that.
+        for file_name, text in {name: script, **{key: block.code for key, block in alone.items()}}.items():
+            # Lines as Python counts them: other characters end lines for `str.splitlines` too.
+            linecache.cache[file_name] = (len(text), None, [f"{line}\n" for line in text.split("\n")], file_name)
+        self._before = {name: 0, **{key: block.start - 1 for key, block in alone.items()}}
         sys.argv = [str(file)]
         file.parent.mkdir()
         self._file = file
@@ -134,9 +138,9 @@ class Program:
             return self._print_value(block.code, namespace)
         self._use(namespace, block)
         try:
-            source = "\n" * (block.start - 1) + block.code
+            source = block.code if block.file else "\n" * (block.start - 1) + block.code
             with contextlib.chdir(block.workdir) if block.workdir else contextlib.nullcontext(), _width(block.width):
-                for code in compile_block(source, self._name, namespace.flags, _FUTURES):
+                for code in compile_block(source, block.file or self._name, namespace.flags, _FUTURES):
                     namespace.flags |= code.co_flags & _FUTURES
                     exec(code, namespace.module.__dict__)
                 self._runtime.flush()
@@ -161,9 +165,10 @@ class Program:
         own = traceback.TracebackException.from_exception(error)
         seen: set[int] = set()
         text = "".join(self._format(own, seen)).rstrip("\n")
-        lines = [frame.lineno for frame in own.stack if frame.filename == self._name]
-        if isinstance(error, SyntaxError) and error.filename == self._name:
-            lines.append(error.lineno)
+        places = [(frame.filename, frame.lineno) for frame in own.stack]
+        if isinstance(error, SyntaxError):
+            places.append((error.filename or "", error.lineno))
+        lines = [self._before[file] + (line or 1) for file, line in places if file in self._before]
         kind = type(error)
         return Raised(
             type=self._runtime.public_name(kind.__module__, kind.__qualname__),
@@ -201,7 +206,7 @@ class Program:
         return lines
 
     def _shown(self, frame: traceback.FrameSummary) -> bool:
-        return frame.filename == self._name or is_local(frame.filename, self._root)
+        return frame.filename in self._before or is_local(frame.filename, self._root)
 
 
 @contextlib.contextmanager

@@ -82,6 +82,7 @@ class BlockSpec:
     isolated: bool = False  # whether no other block shares its namespace, nor the settings that it makes
     namespace: str = ""  # the name of the one that it runs in
     module: str = "__main__"  # what the module is called that is this namespace
+    file: str = ""  # the name that tracebacks have for it alone; without it, they have the script's
     workdir: str = ""  # the folder that it runs in, as seen from the page's
     width: int = 0  # of the terminal that it finds, in columns
     is_value: bool = False  # whether it is an expression whose value is wanted, and no later block rests on it
