@@ -11,6 +11,7 @@ from livepages.exporters.markdown import plain
 from livepages.exporters.publisher import programs
 from livepages.records import entry
 from tests.conftest import Site
+from tests.prepared import Commands
 
 LONG = "\n".join(f"line {number}" for number in range(300_000))
 FRAMES = "\n".join(f'  File "page.py", line {number}, in f' for number in range(3_000))
@@ -78,3 +79,20 @@ def test_every_form_says_why_a_block_after_a_failed_one_did_not_run(site: Site) 
     assert f"Not run: {why}" in "\n".join(rendering.page_lines(page, run, site.project.runtime, lambda block: [], str))
     assert f"Not run: {why}" in plain(page, run, site.project.runtime, pieces(page, run, str))
     assert notebook.cells[-1].outputs[0].text == f"Not run: {why}\n"
+
+
+@pytest.mark.parametrize("program", ["build", "run"])
+def test_a_build_and_a_run_say_how_much_they_leave_out(site: Site, commands: Commands, program: str) -> None:
+    site.write("pyproject.toml", "[tool.livepages]\n")
+    site.write("mkdocs.yml", "site_name: T\nplugins: [livepages]\n")
+    site.write("docs/index.md", "# T\n\n```python\nprint('a\\n' * 40_000)\n```\n")
+    if program == "build":
+        assert commands.run("mkdocs", "build", "--strict", folder=site.root).returncode == 0
+        shown = (site.root / "site/index.html").read_text(encoding="utf-8")
+        assert "\n[… 30,001 more characters are left out]" in shown and len(shown) < 2 * OUTPUT
+    too_much = site.write("docs/index.md", "# T\n\n```python\nwhile True:\n    print('a' * 99)\n```\n")
+    words = ("mkdocs", "build") if program == "build" else ("livepages", "run", str(too_much))
+    done = commands.run(*words, folder=site.root)
+    reported = done.stdout + done.stderr
+    assert done.returncode == 1 and len(reported) < TRACEBACK
+    assert "docs/index.md:3: block of line 3: wrote more than 1,000,000 bytes of output\n" in reported
