@@ -1,7 +1,8 @@
 """The code that a reader's kernel runs beside the cells of a page, to report of them what a page's process reports.
 
 The source of this module goes to the kernel with that of the modules that it imports from the engine, as
-`livepages.exporters.kernel_program` says. What it says is JSON, as `repr`: the reply to an expression holds no more.
+`livepages.exporters.kernel_program` says. It reports JSON as `repr`, because the reply to an expression holds nothing
+else.
 """
 
 import ast

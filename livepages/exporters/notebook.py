@@ -3,8 +3,8 @@
 The file is written in the form that nbformat gives it (https://nbformat.readthedocs.io/en/latest/format_description.html,
 version 4.5), without that library: importing it takes longer than most builds.
 
-It is also what a page runs for a reader: under ``live``, in the metadata, it says of each cell which block of the page
-it is and what that must give.
+A page also runs it for its reader: the metadata of each cell name, under ``live``, the block of the page that it holds
+and what that block must give.
 """
 
 import html

@@ -1,4 +1,4 @@
-"""The address that a site is served at: one that cannot be used ends the command in a sentence."""
+"""The address that a site is served at, and the message with which a command ends if it cannot be used."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""The programs of pages whose fences markdown-exec lays out: of their files, and of what plugins make of those."""
+"""The programs of pages whose fences markdown-exec lays out: those in their files, and those that plugins add."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence

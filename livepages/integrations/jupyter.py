@@ -1,8 +1,8 @@
 """``python -m livepages.integrations.jupyter``: a Jupyter server for one site, which ends with its parent process.
 
-A line of JSON on standard input says for whom: ``token`` and ``origin``; and ``idle``, the seconds after which a
-kernel ends that no page is connected to. A line on standard output answers with the ``port``. The end of standard
-input, which comes however the process at its other end ends, is the end of the server, its kernels and its files.
+A line of JSON on standard input holds the ``token`` and the ``origin`` of the requests that it answers, and ``idle``:
+after how many seconds without a page a kernel ends. A line on standard output answers with the ``port``. When
+standard input ends, as it does however the parent process ends, the server ends with its kernels and its files.
 Nothing of the user's configuration is read, and the token is written nowhere.
 """
 

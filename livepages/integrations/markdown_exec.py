@@ -1,7 +1,7 @@
 """The Python formatters of markdown-exec: it lays out the results of a page's blocks, which ran in a process of
 its own, instead of executing them while it converts the page.
 
-A text that `show` knows nothing of, and its blocks, are left to markdown-exec.
+Texts that were not passed to `show`, and their blocks, are left to markdown-exec.
 """
 
 from collections import deque

@@ -2,7 +2,8 @@
 
 MkDocs brings the pages up to date beforehand, all at once, and says which page is converted (`mkdocs_plugin`); so can
 any program that passes a `Conversion`. Elsewhere the pages are brought up to date when the first is converted. Zensical
-says which page it is; for a program that does not, whose text tells: two pages of the same text are then refused.
+says which page it is. If a program does not, the page is found by its text, so two pages with the same text are
+refused.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """Pages of questions: other wordings of each, for the search, and what search engines read of them.
 
-Below a heading, a comment whose first line says ``asked`` has in each further line another wording of the heading;
-below the title, of what the page is for.
+A comment whose first line is ``asked`` has another wording in each further line: of the heading above it or, below the
+title, of what the page is for.
 """
 
 import html

@@ -1,4 +1,4 @@
-"""Redirects from the addresses that pages had before they were renamed, and what to write in links to those."""
+"""Redirects from the addresses that pages had before they were renamed, and what MkDocs' warnings of links lack."""
 
 import html
 import logging

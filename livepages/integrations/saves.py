@@ -1,4 +1,4 @@
-"""Saves of files that a served site is watched for, apart from the events that only let MkDocs build again."""
+"""Saves of the files that a server watches, told from the events that only make MkDocs build again."""
 
 from collections.abc import Iterable
 from pathlib import Path

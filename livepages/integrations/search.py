@@ -1,4 +1,4 @@
-"""The entries of the theme's search index: those of questions with their wordings; none made twice."""
+"""The entries of the theme's search index, with the wordings of questions; they are made once for each text."""
 
 from collections.abc import Iterable
 from typing import Any

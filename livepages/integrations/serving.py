@@ -1,4 +1,4 @@
-"""Pages that run while the site is served already: which of them runs next, and when the site is built again."""
+"""Pages that run while the site is already served: which one runs next, and when the site is built again."""
 
 import threading
 from collections.abc import Callable, Iterable

@@ -1,4 +1,4 @@
-"""The records of hosts: for every page one readable file a host, committed; and what of it is still about its code.
+"""The records of hosts: a readable file for each page and host, and which of its outcomes still belong to the code.
 
 ``records/HOST.yml`` describes the host; ``records/HOST/guide/page.yml`` has the outcome of each block of that page.
 A block is known by its key, which covers the code of its page up to it; the files of the project that the page used

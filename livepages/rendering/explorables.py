@@ -1,6 +1,6 @@
-"""An explorable as HTML: the output of a block with its first values, and below it, folded, with each of the others.
+"""An explorable as HTML: the output of a block with its first values and, folded below, with each of the others.
 
-The script ``vary.js`` makes a control of it, which shows one at a time.
+The script ``vary.js`` turns it into a control that shows one output at a time.
 """
 
 import html

@@ -1,6 +1,7 @@
 """A Markdown extension that sets formulas as MathML, which browsers draw and read aloud without any script.
 
-``pymdownx.arithmatex`` (with `generic: true`) finds them, between dollar signs as in TeX; this turns them.
+``pymdownx.arithmatex`` (with `generic: true`) finds the formulas, between dollar signs as in TeX; this module converts
+them.
 """
 
 import html

@@ -1,4 +1,4 @@
-"""A site's configuration of MkDocs as its file has it, with what it inherits, without what only MkDocs can read."""
+"""A site's MkDocs configuration: what its file says or inherits, without the values that only MkDocs can read."""
 
 import os.path
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The names of libraries in a page's code, and the addresses of their reference: names as used to full names to pages.
+"""The names of libraries in a page's code: the full name of each, and the page of the reference that describes it.
 
 Inventories, text files in a folder of the project, say which name has which page::
 

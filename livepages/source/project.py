@@ -18,8 +18,8 @@ Settings are in ``pyproject.toml``::
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
 
-Without the table, the project is that of a ``mkdocs.yml`` which lists the plugin. Unless ``fences`` says otherwise, the
-fences of a site that lists markdown-exec are read as markdown-exec reads them.
+Without the table, the project is that of a ``mkdocs.yml`` which lists the plugin or the extension. Unless ``fences``
+says otherwise, the fences of a site that lists markdown-exec are read as markdown-exec reads them.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The fences that markdown-exec executes, as the extensions of the site find them: by their own code.
 
-Includes are those of ``pymdownx.snippets``, and what is a fence decides ``pymdownx.superfences``.
+``pymdownx.snippets`` expands includes, and ``pymdownx.superfences`` decides what is a fence.
 """
 
 import re

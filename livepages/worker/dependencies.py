@@ -5,9 +5,9 @@ root of the project by their name there, so that it does not matter where the pr
 noted as a probe: which files and folders there are, environment variables, modules that it looks for,
 versions. Asking changes nothing for the page.
 
-What a program reads that the page starts, or a library that opens files without Python, cannot be seen: of these, what
-their arguments name is noted, and outside of this process the files that the code names (`execution.named_files`); the
-front matter of the page says the rest (``depends_on``).
+What is read by a program that the page starts, or by a library that opens files without Python, cannot be observed. The
+files that their arguments name are noted here, those that the code names outside of this process
+(`execution.named_files`), and the front matter of the page lists the rest (``depends_on``).
 """
 
 import os

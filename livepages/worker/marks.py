@@ -1,6 +1,6 @@
 """The marks above a block that keep it from running, as in pytest and pytest-codeblocks.
 
-Asked in the page's process, where it can do no harm, right before the block would run.
+They are evaluated in the page's process, where they can do no harm, right before the block would run.
 """
 
 import importlib.util

@@ -1,7 +1,7 @@
-"""The probes of a page's surroundings, whose answers can be looked up again later.
+"""Probes: questions about a page's environment, which are asked again to find out whether its run still holds.
 
-A probe is a line of text: its kind, a blank, and what it is about. Paths below the root of the project are relative
-to it, so that the answers are the same wherever the project lies.
+A probe is a line of text: its kind, a space, and its subject. Paths below the root of the project are relative to
+it, so that the answers are the same wherever the project lies.
 
     root                the folder in which the project lies
     content PATH        what a file holds, or the names in a folder

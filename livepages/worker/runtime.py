@@ -1,7 +1,7 @@
 """The interface of a runtime, which pages are programs of, and its implementation for plain Python.
 
-A project names its runtime, or what its pages import decides. ``python`` is the one of this module; any other is a
-subclass, in a module beside this one or named by an entry point of another distribution (`find_runtime`).
+A project names its runtime; if it does not, what its pages import decides. ``python`` is the one of this module; any
+other is a subclass, in a module beside this one or named by an entry point of another distribution (`find_runtime`).
 """
 
 import contextlib

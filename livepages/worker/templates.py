@@ -1,4 +1,4 @@
-"""Importing what pages begin with before they are forked, where it makes no difference to a page."""
+"""Imports that pages begin with, made before the pages are forked where that makes no difference to them."""
 
 import json
 import os
