@@ -26,7 +26,7 @@ from livepages.records.store import record
 from livepages.rendering import status
 from livepages.source import Page, PageError, Project, ProjectError, find_project
 from livepages.source.options import TABLE
-from livepages.source.page import parse
+from livepages.source.parser import parse
 
 many = settings(
     max_examples=int(os.environ.get("EXAMPLES", "300")),

@@ -195,7 +195,7 @@ def test_an_error_of_the_engine_is_reported_and_the_next_build_begins_anew(
 ) -> None:
     page = site.page(event.wait)
     with monkeypatch.context() as patch:
-        patch.setattr("livepages.execution.runner._collect", lambda *_: 1 / 0)
+        patch.setattr("livepages.execution.page_process._collect", lambda *_: 1 / 0)
         builds.run(page, timeout=0)
         event.set()
         assert builds.whole.wait(HANG)

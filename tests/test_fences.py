@@ -12,7 +12,7 @@ from markdown_exec import markdown_config
 
 from livepages.source import PageError, find_project
 from livepages.source.fences import PYTHON
-from livepages.source.page import parse
+from livepages.source.parser import parse
 from livepages.source.superfences import Scanner
 
 PROJECT = find_project(Path(__file__).parents[1])

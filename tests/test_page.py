@@ -8,7 +8,7 @@ from markdown import Markdown
 from mkdocs.utils.meta import get_data
 
 from livepages.source import Page, PageError, Project, read_page
-from livepages.source.page import parse
+from livepages.source.parser import parse
 from livepages.worker import find_runtime
 from tests.conftest import Site
 

@@ -16,7 +16,7 @@ import pytest
 import livepages
 from livepages.execution import ERR, OUT, Engine, Run, Runner, WorkerError
 from livepages.execution.processes import Server
-from livepages.execution.runner import Running, Task, finished
+from livepages.execution.running import Running, Task, finished
 from livepages.source import Page
 from livepages.worker import Runtime
 from tests.conftest import HANG, Event, Site, process_ends

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from livepages.execution import Runner
-from livepages.execution.runner import Task, _imports
+from livepages.execution.jobs import _imports
+from livepages.execution.running import Task
 from livepages.source import ProjectError
 from livepages.source.imports import first_imports
 from tests.conftest import Site

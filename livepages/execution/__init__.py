@@ -20,7 +20,8 @@ from livepages.execution.results import (
     pair_results,
     value_states,
 )
-from livepages.execution.runner import Runner, start_order
+from livepages.execution.runner import Runner
+from livepages.execution.running import start_order
 from livepages.worker import ERR, OUT, Outcome, Raised
 
 __all__ = [

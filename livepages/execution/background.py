@@ -6,7 +6,7 @@ from pathlib import Path
 
 from livepages.execution.engine import CacheEntry, Engine, Keep
 from livepages.execution.results import Run
-from livepages.execution.runner import Running, finished
+from livepages.execution.running import Running, finished
 from livepages.source import Page
 from livepages.worker import signature
 

@@ -16,7 +16,8 @@ from livepages.execution.cache import Cache, prune
 from livepages.execution.named_files import Listing, NamedFiles, names_in
 from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, faults_of, pair_results
-from livepages.execution.runner import Runner, Running, Task
+from livepages.execution.runner import Runner
+from livepages.execution.running import Running, Task
 from livepages.source import Page, PageError, Project, read_page
 from livepages.worker import Outcome, from_json, installed, run_probe, signature
 

@@ -7,7 +7,8 @@ from livepages.source.fences import find_fences, includes, with_bare_fences
 from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
-from livepages.source.page import Block, Page, PageError, changed_page, read_page
+from livepages.source.page import Block, Page, PageError
+from livepages.source.parser import changed_page, read_page
 from livepages.source.project import (
     MARKDOWN,
     NoProjectError,

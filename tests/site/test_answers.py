@@ -10,7 +10,7 @@ import pytest
 from livepages.course import read_course
 from livepages.execution import Engine, Outcome, Runner
 from livepages.source import Block, Page, find_project
-from livepages.source.page import parse
+from livepages.source.parser import parse
 from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))

@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 from livepages.course import read_course
 from livepages.exporters.publisher import programs
 from livepages.source import Page, find_project
-from livepages.source.page import read_page
+from livepages.source.parser import read_page
 from livepages.worker.names import bound_names, needed_names
 from tests.conftest import Course, Reader
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from livepages.source import find_project
-from livepages.source.page import parse
+from livepages.source.parser import parse
 from tests.site.printed import all_printed, printed
 
 PAGE = """\

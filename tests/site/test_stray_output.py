@@ -19,7 +19,7 @@ import pytest
 from livepages.course import read_course
 from livepages.records import Records
 from livepages.source import Block, Page, find_project, read_page
-from livepages.source.page import parse
+from livepages.source.parser import parse
 
 PROJECT = find_project(Path(__file__))
 

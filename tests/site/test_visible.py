@@ -18,7 +18,7 @@ import pytest
 from livepages.course import read_course
 from livepages.execution import Engine, Runner
 from livepages.source import Page, find_project
-from livepages.source.page import parse, read_page
+from livepages.source.parser import parse, read_page
 from tests.conftest import Course
 
 PROJECT = find_project(Path(__file__))

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from livepages.source import find_project
-from livepages.source.page import Page, read_page
+from livepages.source.page import Page
+from livepages.source.parser import read_page
 from tests.site.strategies import FEW, MANY
 
 PROJECT = find_project(Path(__file__))
