@@ -30,6 +30,7 @@ def jitter(example: Example, rng: np.random.Generator) -> Example:
 
 def batches(source: Rows, index: int = 0, count: int = 1) -> grain.MapDataset:
     assert 8 % count == 0, "8 rows do not divide by the processes"
+    assert 0 <= index < count, "processes are numbered from 0"
     rows = grain.MapDataset.source(source).seed(7).shuffle().repeat()
     noisy = rows.random_map(jitter)
     mine = noisy[index::count]  # of process `index` of `count`

@@ -95,7 +95,7 @@ Dtype = jax.typing.DTypeLike
 E4M3, E5M2 = jnp.float8_e4m3fn, jnp.float8_e5m2
 
 def quantize(x: jax.Array, dtype: Dtype) -> tuple[jax.Array, jax.Array]:
-    largest = jnp.maximum(jnp.abs(x).max().astype(jnp.float32), 1e-12)
+    largest = jnp.maximum(jnp.abs(x.astype(jnp.float32)).max(), 1e-12)
     scale = jnp.float32(jnp.finfo(dtype).max) / largest
     return (x * scale).astype(dtype), scale
 
@@ -117,7 +117,7 @@ def forward(x: jax.Array, w: jax.Array) -> tuple:
 def backward(saved: tuple, slope: jax.Array) -> tuple:
     (x, x_scale), (w, w_scale) = saved
     s = quantize(slope, E5M2)
-    return product(s, (w.T, w_scale)), product((x.T, x_scale), s)
+    return product(s, (w.mT, w_scale)), product((x.mT, x_scale), s)
 
 matmul8.defvjp(forward, backward)
 # --8<-- [end:float8-rule]

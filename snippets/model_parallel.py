@@ -14,7 +14,7 @@ def pipeline(stage: Any, params: Any, parts: jax.Array) -> jax.Array:
     """Return what all stages make of the parts (number, rows, width)."""
     here, count = jax.lax.axis_index("pipe"), jax.lax.axis_size("pipe")
     forward = [(i, i + 1) for i in range(count - 1)]
-    params = jax.tree.map(lambda a: a[0], params)  # of this stage
+    params = jax.tree.map(lambda a: a.squeeze(0), params)  # one stage
     last = len(parts) - 1
 
     def tick(received: jax.Array, t: jax.Array) -> Any:
@@ -44,14 +44,15 @@ def choose(router: jax.Array, x: jax.Array) -> Any:
 # --8<-- [start:experts]
 def experts(params: Any, x: jax.Array, room: int) -> jax.Array:
     """Each row through its expert; one expert per device."""
-    count = jax.lax.axis_size("expert")
+    count = params["router"].shape[1]  # all_to_all refuses another number
     expert, place, weight = choose(params["router"], x)
     boxes = jnp.zeros((count, room, x.shape[1]), x.dtype)
     boxes = boxes.at[expert, place].set(x, mode="drop")
 
     sent = jax.lax.all_to_all(boxes, "expert", 0, 0)
-    hidden = jax.nn.gelu(sent @ params["up"][0])
-    back = jax.lax.all_to_all(hidden @ params["down"][0], "expert", 0, 0)
+    hidden = jax.nn.gelu(sent @ params["up"].squeeze(0))
+    done = hidden @ params["down"].squeeze(0)
+    back = jax.lax.all_to_all(done, "expert", 0, 0)
 
     found = back.at[expert, place].get(mode="fill", fill_value=0)
     return weight[:, None] * found

@@ -45,7 +45,7 @@ def summed_loss(params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
     """The sum over the real examples, and how many there are."""
     guess = jnp.tanh(batch["x"] @ params["w"] + params["b"]) @ params["v"]
     errors = batch["real"] * optax.squared_error(guess, batch["y"])
-    return errors.sum(), batch["real"].sum()
+    return errors.sum(dtype=float), batch["real"].sum(dtype=float)
 # --8<-- [end:loss]
 
 
@@ -94,7 +94,7 @@ class State(NamedTuple):
 def begin(params: Params) -> State:
     copies = [jax.tree.map(jnp.copy, params) for _ in range(2)]
     return State(jnp.int32(0), *copies, optimizer.init(params),
-                 {k: jnp.zeros(()) for k in ("loss", "norm", "steps")})
+                 {k: jnp.zeros(()) for k in ("loss", "norm", "real")})
 # --8<-- [end:state]
 
 
@@ -108,8 +108,9 @@ def step(state: State, batch: Batch, parts: int = 4) -> State:
     keep = jnp.minimum(0.98, n / (n + 10))  # less in the first steps
     average = optax.incremental_update(params, state.average, 1 - keep)
     norm = jnp.maximum(state.seen["norm"], optax.tree.norm(grads))
-    seen = {"loss": state.seen["loss"] + value, "norm": norm,
-            "steps": state.seen["steps"] + 1}
+    real = batch["real"].sum(dtype=float)
+    seen = {"loss": state.seen["loss"] + value * real, "norm": norm,
+            "real": state.seen["real"] + real}
     return State(n, params, average, memory, seen)
 # --8<-- [end:step]
 
@@ -134,7 +135,7 @@ def evaluate(params: Params, data: Batch, size: int = 128) -> jax.Array:
 # --8<-- [start:measure]
 def measure(state: State, valid: Batch) -> dict[str, Any]:
     seen = state.seen
-    row = {"train": seen["loss"] / seen["steps"], "norm": seen["norm"],
+    row = {"train": seen["loss"] / seen["real"], "norm": seen["norm"],
            "valid": evaluate(state.params, valid),
            "averaged": evaluate(state.average, valid),
            "rate": state.memory["adamw"].hyperparams["learning_rate"],

@@ -66,7 +66,8 @@ def attend(q: jax.Array, k: jax.Array, v: jax.Array,
     """For each row of q an average of the rows of v; all (time, dim)."""
     if mask.dtype != bool:
         raise TypeError(f"mask of {mask.dtype}: True is where to look")
-    scores = jnp.matmul(q, k.T, preferred_element_type=jnp.float32)
+    wide = jnp.promote_types(q.dtype, jnp.float32)
+    scores = jnp.matmul(q, k.T, preferred_element_type=wide)
     scores = jnp.where(mask, scores / q.shape[-1] ** 0.5, -jnp.inf)
     return jax.nn.softmax(scores, axis=-1).astype(v.dtype) @ v
 # --8<-- [end:attend]
@@ -88,9 +89,10 @@ def rotate(x: jax.Array, position: jax.Array) -> jax.Array:
 # --8<-- [start:norm]
 def norm(scale: jax.Array, x: jax.Array) -> jax.Array:
     """Each row of x divided by its root mean square, times a scale."""
-    exact = x.astype(jnp.float32)
+    exact = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     square = jnp.mean(exact**2, axis=-1, keepdims=True)
-    return (exact * jax.lax.rsqrt(square + 1e-6)).astype(x.dtype) * scale
+    small = exact * jax.lax.rsqrt(square + 1e-6)
+    return small.astype(jnp.result_type(x, 1.0)) * scale
 # --8<-- [end:norm]
 
 
