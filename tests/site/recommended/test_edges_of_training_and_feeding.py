@@ -358,7 +358,7 @@ def test_memory_that_two_arrays_share_counts_twice_as_stated() -> None:
 def test_a_root_is_found_in_any_dtype(dtype: Any) -> None:
     root = program("debug/inside.md", "newton_sqrt")["newton_sqrt"]
     for a in 0.0, 2.0, 3.0, 1000.0:
-        np.testing.assert_allclose(root(dtype(a)), a**0.5, rtol=float(3 * jnp.finfo(dtype).eps))
+        np.testing.assert_allclose(root(dtype(a)), a**0.5, rtol=float(3 * jnp.finfo(dtype).eps))  # type: ignore[no-untyped-call]
 
 
 def test_a_token_outside_the_vocabulary_reads_another_row_as_stated() -> None:
