@@ -183,12 +183,14 @@ def test_the_page_shows_the_first_value_and_folds_the_others(site: Site) -> None
     assert "Running" in "".join(page_lines(page, Run(pending), site.project.runtime, lambda block: (), str))
 
 
-def test_a_figure_is_described_with_its_value(site: Site) -> None:
-    draw = 'vary="a=1, 2" alt="a line"\nimport matplotlib.pyplot as plt\nplt.plot([0, a])'
-    page, run = site.run(draw)
+@pytest.mark.parametrize(
+    ("alt", "second"), [("a line", "a line, with a=2"), ("A line. It rises.", "A line. It rises. With a=2.")]
+)
+def test_a_figure_is_described_with_its_value(alt: str, second: str, site: Site) -> None:
+    page, run = site.run(f'vary="a=1, 2" alt="{alt}"\nimport matplotlib.pyplot as plt\nplt.plot([0, a])')
     assert not run.failures
     shown = "\n".join(page_lines(page, run, site.project.runtime, lambda block: (), str))
-    assert re.findall('aria-label="(a line.*?)"', shown) == ["a line", "a line, with a=2"]
+    assert re.findall('aria-label="(a line.*?)"', shown, re.IGNORECASE) == [alt, second]
     ids = re.findall(r'\bid="([^"]+)"', shown)
     assert len(ids) == len(set(ids))
 

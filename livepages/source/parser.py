@@ -282,7 +282,8 @@ def _varied(block: Block, key: Callable[[str], str]) -> Block:
 
 
 def _variant(block: Block) -> Block:
-    alt = block.options.alt and f"{block.options.alt}, with {label(block.values)}"
+    alt, values = block.options.alt, label(block.values)
+    alt = alt and (f"{alt} With {values}." if alt.endswith(".") else f"{alt}, with {values}")
     return replace(block, variant_of=block.index, options=replace(block.options, alt=alt), expected_output=None)
 
 
