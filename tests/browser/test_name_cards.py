@@ -121,6 +121,14 @@ def test_the_keyboard_shows_the_card_enters_and_closes_it(url: str, written: str
     expect(link).not_to_have_attribute("aria-describedby", "live-card")
 
 
+def test_tab_stops_at_a_name_once_a_page(visit: Callable[..., Visit]) -> None:
+    page = visit("answers/loops/").page
+    links = page.locator("article a.live-name:not(details *)")
+    stops = links.evaluate_all("links => links.filter((link) => link.tabIndex === 0).map((link) => link.href)")
+    assert len(set(stops)) == len(stops) < links.count() / 2
+    assert set(stops) == set(links.evaluate_all("links => links.map((link) => link.href)"))
+
+
 @NAMES
 def test_a_long_press_shows_the_card_and_a_tap_follows_the_link(
     url: str, written: str, visit: Callable[..., Visit]

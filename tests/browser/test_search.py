@@ -316,6 +316,23 @@ def test_back_from_an_answer_the_search_still_has_the_question(view: View, visit
     expect(field).to_have_value("")
 
 
+def test_who_hears_the_page_learns_how_many_results_there_are_and_how_to_reach_them(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    first = search(page, "how do I stop a loop early").first
+    expect(page.get_by_role("textbox", name="Search")).to_have_accessible_description(re.compile("arrow keys"))
+    expect(page.get_by_role("search").get_by_role("status").first).to_contain_text("matching documents")
+    for _ in range(2):  # the title of the page, and the section
+        page.keyboard.press("ArrowDown")
+    expect(first).to_be_focused()
+
+
+def test_tab_leaves_the_search_for_something_visible(visit: Open) -> None:
+    page = visit("basics/vmap/").page
+    search(page, "how do I stop a loop early")
+    page.keyboard.press("Tab")
+    expect(page.locator(".md-tabs__link").first).to_be_focused()
+
+
 def test_workers_of_others_are_as_they_were(visit: Open) -> None:
     page = visit("basics/vmap/").page
     output = page.evaluate(
@@ -412,6 +429,7 @@ def test_an_answer_is_copied_as_a_link_and_as_markdown(visit: Open) -> None:
     bar = page.locator(".live-copy").nth(1)
     bar.get_by_role("button", name="Copy link").click()
     expect(bar.get_by_role("button", name="Copy link")).to_have_text("Copied")
+    expect(page.get_by_role("status").get_by_text("Copied to clipboard")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()").endswith("/answers/loops/#traced-if")
     bar.get_by_role("button", name="Copy as Markdown").click()
     expect(bar.get_by_role("button", name="Copy as Markdown")).to_have_text("Copied")

@@ -20,6 +20,7 @@ const button = (label, heading, text) => {
   made.addEventListener("click", async () => {
     await navigator.clipboard.writeText(text());
     made.textContent = "Copied";
+    alert$.next("Copied to clipboard"); // for readers who hear the page
     setTimeout(() => (made.textContent = label), 2000);
   });
   return made;

@@ -2,8 +2,9 @@
 // sets code up as it comes into view. It runs before the theme's: while that waits for a script, its map of the site
 // arrives, which it then reads again for every link that has a preview.
 
+const root = document.documentElement;
 const one = (what) => document.querySelector(what);
-const each = (what, act) => document.querySelectorAll(what).forEach(act);
+const each = (what, act, within = document) => within.querySelectorAll(what).forEach(act);
 const aim = () => document.getElementById(decodeURIComponent(location.hash.slice(1))); // what the address names
 
 // The keyboard must reach every region that scrolls. The theme sees to that only for those that scroll sideways, and only
@@ -14,13 +15,14 @@ const reach = (region) => {
 const sizes = new ResizeObserver((entries) => entries.forEach(({ target }) => reach(target)));
 
 // Names for what has only an icon; the buttons of each block of code are no landmark of the page.
-const name = (added) => {
-  const beside = (what) => added.parentElement.querySelectorAll(what);
-  for (const nav of beside("nav.md-code__nav")) nav.setAttribute("role", "none");
-  for (const button of beside(".md-code__button")) button.ariaLabel = "Copy to clipboard";
-  for (const mark of beside(".md-annotation__index")) {
-    mark.ariaLabel = `Note ${mark.firstElementChild.dataset.mdAnnotationId}`;
-  }
+const name = ({ parentElement: all }) => {
+  each("nav.md-code__nav", (nav) => (nav.role = "none"), all);
+  each(".md-code__button", (button) => (button.ariaLabel = "Copy to clipboard"), all);
+  each(
+    ".md-annotation__index",
+    (mark) => (mark.ariaLabel = `Note ${mark.firstElementChild.dataset.mdAnnotationId}`),
+    all,
+  );
 };
 
 new MutationObserver((changes) => {
@@ -34,12 +36,12 @@ new MutationObserver((changes) => {
 // What only some pages need comes when it is about to be seen, or at once if the address may set a filter.
 const own = document.currentScript.src;
 const load = (script) => import(new URL(script, own));
-document.documentElement.dataset.liveExercises = new URL("exercises.js", own);
+root.dataset.liveExercises = new URL("exercises.js", own);
 const near = new IntersectionObserver(
   (parts) => {
     for (const { isIntersecting, target } of parts) {
       if (target.matches(".live-formula")) {
-        if (isIntersecting) document.documentElement.classList.add("live-formulas"); // live.css
+        if (isIntersecting) root.classList.add("live-formulas"); // live.css
       } else if (isIntersecting || location.search) {
         const script = target.matches(".live-panes") ? "panes" : target.matches(".filename") ? "exercises" : "filter";
         load(`${script}.js`).then(({ mark }) => mark?.());
@@ -52,8 +54,7 @@ const near = new IntersectionObserver(
 // Paper has what is open on the screen, and all of an output. The theme opens all that is folded when it is about to be printed, right after this.
 const fold = () => each("details:not([open], .live-more)", (part) => part.classList.add("live-folded"));
 const unfold = () => each(".live-folded", (part) => part.classList.remove("live-folded"));
-const printed = matchMedia("print");
-printed.addEventListener("change", ({ matches }) => (matches ? fold() : unfold()));
+matchMedia("print").onchange = ({ matches }) => (matches ? fold() : unfold());
 addEventListener("beforeprint", fold);
 addEventListener("afterprint", unfold);
 
@@ -107,12 +108,6 @@ document.addEventListener(
   ({ target }) => target.closest("[data-live-version]") && version().then(({ choose }) => choose()),
 );
 
-// The menu of a narrow window opens by keyboard too: the theme has a label for it, which has no place in the order of Tab.
-addEventListener("DOMContentLoaded", () => {
-  Object.assign(one(".md-header__button[for=__drawer]"), { tabIndex: 0, ariaLabel: "Menu" });
-  one("#__drawer").onchange = () => load("menu.js").then(({ show }) => show());
-});
-
 // A link to what lies in something folded opens it.
 const open = () => {
   const target = aim();
@@ -130,7 +125,7 @@ const attend = () => {
   if (!place) return;
   if (place.tabIndex < 0 && !place.hasAttribute("tabindex")) {
     place.tabIndex = -1;
-    place.addEventListener("blur", () => place.removeAttribute("tabindex"), { once: true });
+    place.onblur = () => place.removeAttribute("tabindex");
   }
   place.focus({ preventScroll: true });
 };
@@ -228,7 +223,7 @@ if (["reload", "back_forward"].includes(performance.getEntriesByType("navigation
 
 // In the table of contents the theme marks the last section where a page ends. What was asked for may be above it.
 const mark = () => {
-  const end = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+  const end = scrollY + innerHeight > root.scrollHeight - 2;
   if (!end || !(one("h2:target")?.getBoundingClientRect().top > 0)) return;
   each(
     ".md-nav--secondary .md-nav__link",
@@ -252,6 +247,11 @@ const arrived = () => {
   if (/\/(answers\/.|lookup\/errors)/.test(location.pathname)) {
     load("copy.js").then(({ addCopies }) => addCopies());
   }
+  // Tab stops at a name in code once a page, not in each block: they lead to the same place.
+  const names = new Set();
+  each("article a.live-name:not(details *)", (link) => {
+    if (names.size === names.add(link.href).size) link.tabIndex = -1;
+  });
   open();
   // A reader who has come back, or who has begun, is somewhere else.
   if (location.hash && !back && (shown || document.activeElement === document.body)) attend();
@@ -259,4 +259,10 @@ const arrived = () => {
   shown = location.pathname;
   go();
 };
-addEventListener("DOMContentLoaded", () => document$.subscribe(arrived));
+addEventListener("DOMContentLoaded", () => {
+  document$.subscribe(arrived);
+  // The menu of a narrow window opens by keyboard too: the theme has a label for it, which has no place in the order of Tab.
+  Object.assign(one(".md-header__button[for=__drawer]"), { tabIndex: 0, ariaLabel: "Menu" });
+  one("#__drawer").onchange = () => load("menu.js").then(({ show }) => show());
+  one(".md-dialog").role = "status"; // says that something was copied
+});
