@@ -100,6 +100,20 @@ def test_each_kind_of_batch_is_counted_once(rows: list[int], x: Array) -> None:
     assert counted.traces == [*met]
 
 
+@attack(f"{AGAIN}#slower-each-step", x=arrays((3,), odd=False), steps=st.integers(0, 4))
+def test_an_array_of_its_full_size_is_traced_once_and_holds_the_same_losses(x: Array, steps: int) -> None:
+    answer = afresh(f"{AGAIN}#slower-each-step", "growing", "fixed")
+    (one, grown), (other, full) = (jnp.float32(x), jnp.zeros(0)), (jnp.float32(x), jnp.zeros(steps))
+    expected = [(0.8**i * x.astype(float)) @ (0.8**i * x.astype(float)) for i in range(steps)]
+    for i in range(steps):
+        one, grown = answer.growing(one, grown)
+        other, full = answer.fixed(other, full, i)
+    assert_same(grown, np.array(expected), rtol=1e-3)
+    assert_same(full, np.array(expected), rtol=1e-3)
+    assert answer.traces.count("growing") == steps
+    assert answer.traces.count("fixed") == min(steps, 1)
+
+
 @cache
 def kinds_of_batches() -> tuple[Any, dict[str, None]]:
     """Return the names of the answer's program, and what its function is called with."""

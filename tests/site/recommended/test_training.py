@@ -413,6 +413,31 @@ def test_gradients_are_returned_and_add_up(x: Array, y: Array, w: float, b: floa
     assert_same(both["b"], 2 * (2 * off).mean(), rtol=1e-3, atol=1e-2)
 
 
+@attack(f"{TORCH}#tensorflow-names", x=arrays((3, 2), odd=False), y=arrays((3,), odd=False), w=SMALL)
+def test_a_variable_comes_in_and_goes_out(x: Array, y: Array, w: float) -> None:
+    found = program(f"{TORCH}#tensorflow-names", "loss", "step")
+    wide = x.astype(float)
+    off = wide @ np.array([w, -w]) - y
+    gradient = 2 / 3 * wide.T @ off
+    after, value = found["step"](jnp.array([w, -w], jnp.float32), x, y)
+    scale = 1 + np.abs(wide).max() * np.abs(off).max()
+    assert_same(value, (off**2).mean(), rtol=1e-3, atol=1e-5 * scale)
+    assert_same(after, np.array([w, -w]) - 0.1 * gradient, rtol=1e-3, atol=1e-5 * scale)
+    with pytest.raises(ValueError, match="Shape mismatch"):  # a column beside a row
+        found["loss"](jnp.zeros(2), x, y[:, None])
+
+
+@attack(x=arrays((3, 2), odd=False))
+def test_what_replaces_names_of_tensorflow_computes_what_they_say(x: Array) -> None:
+    x = x.astype(np.float32)
+    w = jnp.array([0.5, -2.0])
+    assert_same(jax.jacrev(lambda w: x @ w)(w), x)
+    assert_same(jax.grad(lambda w: (x @ w).sum())(w), x.sum(0, dtype=float), rtol=1e-3, atol=1e-2)
+    assert_same(jax.grad(lambda w: (jax.lax.stop_gradient(w) * w).sum())(w), w)
+    for rows in (jax.lax.map(lambda row: row * w, x), jax.vmap(lambda row: row * w)(x)):
+        assert_same(rows, x * np.array([0.5, -2.0]))
+
+
 @attack(
     f"{TORCH}#tensors-both-ways",
     x=arrays((4, 3), dtypes()),
