@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Found
-from tests.browser.reader import Visit
+from tests.browser.reader import View, Visit
 from tests.pasted import all_pasted
 
 
@@ -58,3 +59,21 @@ def test_the_line_of_a_missing_key_leads_to_what_was_indexed(ask: Callable[..., 
     assert {query: (found[query].sections[0], found[query].note) for query in queries} == {
         query: (entry, "") for query, entry in queries.items()
     }
+
+
+FAR = """() => [...document.querySelectorAll("article h2[id]:has(~ .live-result):not(#where-next)")].flatMap((heading) => {
+  const words = [...document.querySelectorAll(`[id="${heading.id}"] ~ p`)][0];
+  const away = words.getBoundingClientRect().top - heading.getBoundingClientRect().top;
+  return away > innerHeight - 100 ? [heading.id] : [];
+})"""  # the entries whose first sentence is out of sight where a link leads to their heading
+
+
+def test_a_phone_shows_what_to_do_below_the_heading_of_an_entry(visit: Callable[..., Visit], folder: Path) -> None:
+    page = visit("", View("light", 390)).page
+    far = {}
+    for file in sorted(folder.glob("lookup/errors*/index.html")):
+        page.goto(f"{page.url.partition('lookup/')[0]}{file.parent.relative_to(folder)}/")
+        page.add_style_tag(content="* { content-visibility: visible !important; }")
+        far[file.parent.name] = page.evaluate(FAR)
+    assert len(far) >= 12
+    assert not any(far.values()), far
