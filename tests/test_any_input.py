@@ -22,7 +22,7 @@ from livepages.execution import Outcome, Raised, Run, pair_results
 from livepages.exporters.download import Download
 from livepages.integrations import pytest_plugin
 from livepages.records import Records, compare
-from livepages.records.store import record
+from livepages.records.recording import record
 from livepages.rendering import status
 from livepages.source import Page, PageError, Project, ProjectError, find_project
 from livepages.source.options import TABLE

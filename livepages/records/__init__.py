@@ -3,24 +3,10 @@
 from livepages.records.check import check_block, check_blocks, check_page, same_kind
 from livepages.records.comparison import Comparison, PageBlock, compare
 from livepages.records.differences import differ
+from livepages.records.entries import FAILED, NOT_RUN, Entry, Host, RecordedOutcome, Seen, entry, newest, short_key
 from livepages.records.files import write
-from livepages.records.store import (
-    FAILED,
-    NOT_RUN,
-    Entry,
-    Host,
-    RecordedOutcome,
-    Records,
-    Seen,
-    check_host_name,
-    entry,
-    left_behind,
-    newest,
-    record,
-    records_named,
-    short_key,
-    used_files,
-)
+from livepages.records.recording import check_host_name, record, used_files
+from livepages.records.store import Records, left_behind, records_named
 
 __all__ = [
     "FAILED",
