@@ -5,52 +5,27 @@ import io
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
 from livepages.course import find_guide, read_course
-from livepages.execution import (
-    ERR,
-    BlockResult,
-    Engine,
-    Failure,
-    Run,
-    Runner,
-    WorkerError,
-    count,
-    counted,
-    pair_results,
-)
-from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
+from livepages.execution import Engine, Failure, Run, Runner, WorkerError, count, pair_results
+from livepages.integrations.build import NO_EXECUTE
+from livepages.integrations.builders import MATERIALX, PROGRAMS, PROPERDOCS, build_site, export_site
 from livepages.integrations.executed import hint, renewal
+from livepages.integrations.listing import and_more, by_page, number_of, print_failures, print_line, print_run, stopped
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, check_host_name, check_page, compare, left_behind, record, write
 from livepages.rendering import status
-from livepages.source import (
-    MARKDOWN,
-    Block,
-    Page,
-    Project,
-    ProjectError,
-    closest,
-    find_project,
-    lists_extension,
-    read_inventories,
-)
+from livepages.source import MARKDOWN, Project, ProjectError, closest, find_project, read_inventories
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
 Failures are listed as PAGE:LINE; the exit status is 1 if there is one, 2 if the command cannot be carried out."""
-
-ZENSICAL, PROPERDOCS, MATERIALX = "zensical", "properdocs", "materialx"
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -104,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
     build = commands.add_parser("build", help="build the site with the named program; the pages are the same with each")
     build.add_argument(
         "program",
-        choices=["mkdocs", PROPERDOCS, MATERIALX, ZENSICAL],
+        choices=PROGRAMS,
         help=f"the program, which must be installed; {MATERIALX} is {PROPERDOCS} with that theme",
     )
     build.add_argument(
@@ -112,7 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
         action="store_true",
         help=f"run nothing, and fail if the run of a page is not kept; as the variable {NO_EXECUTE} does everywhere",
     )
-    build.set_defaults(act=_build)
+    build.set_defaults(act=lambda options, project: build_site(options.program, options.no_execute, project))
 
     export = commands.add_parser(
         "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
@@ -121,7 +96,7 @@ def main(arguments: list[str] | None = None) -> None:
     export.add_argument(
         "-f", "--config-file", type=Path, metavar="FILE", help="what it was built from (default: the project's)"
     )
-    export.set_defaults(act=_export)
+    export.set_defaults(act=lambda options, project: export_site(options.site, options.config_file, project))
 
     clean = commands.add_parser("clean", help="delete the cached results and compiled programs of earlier runs")
     clean.set_defaults(act=_clean)
@@ -177,7 +152,7 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         failed = [failure for failure in failed if project.root / failure.page in part]
     programs = [page for page in pages if page.program]
     runs = {} if options.all or options.pages else engine.kept(programs)
-    progress = Progress(_print_line)
+    progress = Progress(print_line)
     stale = [page for page in programs if page.path not in runs]
     try:
         progress.started(stale)
@@ -188,8 +163,8 @@ def _run(options: argparse.Namespace, project: Project) -> int:
     for page in programs:
         failed += check_page(page, runs[page.path], records)
         if options.verbose:
-            _print_run(runs[page.path])
-        for line in _stopped(page, runs[page.path]):
+            print_run(runs[page.path])
+        for line in stopped(page, runs[page.path]):
             print(line)
     if pages or not failed:
         print(f"{count(len(pages), 'page')}: {len(stale)} run, {len(programs) - len(stale)} unchanged")
@@ -200,7 +175,7 @@ def _run(options: argparse.Namespace, project: Project) -> int:
     outdated = {block.page for block in records.stale(programs).get(project.reference, [])} - failing
     for advice in filter(None, (hint(project, pages), renewal(project.reference, outdated))):
         print(advice)
-    return _report(failed)
+    return print_failures(failed)
 
 
 _PAGE = """\
@@ -216,6 +191,8 @@ The problem, and what you will be able to do about it, in a sentence or two.
 print(1 + 1)
 ```
 """
+
+
 _EXECUTED = ' exec="on" source="above" result="text"'  # where a bare fence is only shown
 
 
@@ -263,21 +240,21 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     failed += find_guide(project)(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]
-    for of_page in _by_page(off):
+    for of_page in by_page(off):
         first = of_page[0]
-        print(f"{first.page}:{first.line}: not run: {first.options.reason}{_and_more(of_page)}")
+        print(f"{first.page}:{first.line}: not run: {first.options.reason}{and_more(of_page)}")
     print(f"{count(len(pages), 'page')}, {count(len(blocks), 'Python block')}, {len(off)} of them not run")
     records = Records(project)
     failed += records.problems(pages)
-    for of_page in _by_page(records.unrecorded(pages)):
-        first, more = of_page[0], _and_more(of_page)
+    for of_page in by_page(records.unrecorded(pages)):
+        first, more = of_page[0], and_more(of_page)
         print(f"{first.page}:{first.line}: runs only on some hosts, and none of them has recorded it{more}")
     for host, stale in records.stale(pages).items():
         where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
-        print(f"{host}: {_number(stale) or '0 blocks'} without an up-to-date record{where}")
+        print(f"{host}: {number_of(stale) or '0 blocks'} without an up-to-date record{where}")
         if host == project.reference:
-            for of_page in _by_page(stale):
-                what = f"has no up-to-date record on {host}{_and_more(of_page)}; run `livepages record --host {host}`"
+            for of_page in by_page(stale):
+                what = f"has no up-to-date record on {host}{and_more(of_page)}; run `livepages record --host {host}`"
                 failed.append(Failure(of_page[0].page, of_page[0].line, of_page[0].line, what))
     renamed = {file: page.name for page in pages if page.program for file in left_behind(project, page)}
     for file in records.orphans(pages):
@@ -287,34 +264,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
             how = f"livepages record {f'{new} ' if new else ''}--host {project.reference}"
             message = f"is the record of {what}; `{how}` {'renames' if new else 'deletes'} it"
             failed.append(Failure(project.name(file), 1, 0, message))
-    return _report(failed)
-
-
-def _by_page(blocks: list[Block]) -> list[list[Block]]:
-    """The blocks of each page."""
-    found: dict[str, list[Block]] = {}
-    for block in blocks:
-        found.setdefault(block.page, []).append(block)
-    return list(found.values())
-
-
-def _and_more(blocks: list[Block]) -> str:
-    return f" (and {_number(blocks, besides=blocks[0])} of the page)" if _number(blocks, besides=blocks[0]) else ""
-
-
-def _number(blocks: Iterable[Block], besides: Block | None = None) -> str:
-    """Say how many blocks and values there are; a block that varies counts once, whichever of its values are meant."""
-    parts = {(block.page, block.is_value, _index(block)) for block in blocks}
-    if besides:
-        parts.discard((besides.page, besides.is_value, _index(besides)))
-    values = sum(is_value for _, is_value, _ in parts)
-    more = "more " if besides else ""
-    found = [(len(parts) - values, f"{more}block"), (values, f"{more}value")]
-    return " and ".join(count(number, what) for number, what in found if number)
-
-
-def _index(block: Block) -> int:
-    return block.index if block.variant_of is None else block.variant_of
+    return print_failures(failed)
 
 
 def _record(options: argparse.Namespace, project: Project) -> int:
@@ -327,7 +277,7 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     pages = [page for page in every if page.path in named] if named else every
     failed = [failure for failure in failed if not named or project.root / failure.page in named]
     programs = [page for page in pages if page.program]
-    progress = Progress(_print_line)
+    progress = Progress(print_line)
     try:
         progress.started(programs)
         runs = engine.run(programs, progress.done)
@@ -339,15 +289,7 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     changed = record(project, options.host, ran, bool(named))
     write(project.records / "status.svg", status.badge(project, [page for page in every if page.program]))
     print(f"{count(len(programs), 'page')}: {count(len(changed), 'file')} of {project.name(project.records)} changed")
-    return _report(failed)
-
-
-def _stopped(page: Page, run: Run) -> Iterator[str]:
-    """A line for the blocks of a page that did not run because another one failed."""
-    if run.stopped:
-        first = run.stopped[0]
-        what = _number(result.block for result in run.stopped)
-        yield f"{page.name}:{first.block.line}: {what} not run: {first.outcome.skipped}"
+    return print_failures(failed)
 
 
 def _compare(options: argparse.Namespace, project: Project) -> int:
@@ -356,7 +298,7 @@ def _compare(options: argparse.Namespace, project: Project) -> int:
     failed += dict.fromkeys([*old[1].problems(pages), *new[1].problems(pages)])
     comparison = compare(pages, old, new)
     print(comparison.markdown if options.markdown else comparison.report)
-    return _report(failed)
+    return print_failures(failed)
 
 
 def _host(project: Project, name: str) -> tuple[Host, Records]:
@@ -367,86 +309,6 @@ def _host(project: Project, name: str) -> tuple[Host, Records]:
     return records.host(path.name), records
 
 
-def _export(options: argparse.Namespace, project: Project) -> int:
-    # What writes notebooks is installed where sites are built; hosts that run pages do without.
-    from livepages.integrations.post_build import finish
-
-    if options.config_file:
-        project = replace(project, mkdocs=Path(os.path.abspath(options.config_file)))
-        if not project.mkdocs.is_file():
-            raise ProjectError(f"{options.config_file}: no such file")
-    course = read_course(project)
-    if course.pages and not any((options.site / course.place(page).html).is_file() for page in course.pages):
-        first = project.name(course.pages[0])
-        raise ProjectError(f"{options.site}: holds no HTML of {first}; build the site there first")
-    build = _begun(project)
-    try:
-        return _report(build.failures or finish(build, options.site, _print_line))
-    except OSError as error:
-        raise ProjectError(f"{error.filename}: cannot be written: {error.strerror}") from None
-
-
-def _build(options: argparse.Namespace, project: Project) -> int:
-    if options.no_execute:
-        os.environ[NO_EXECUTE] = "1"  # for the program, too
-    if options.program == MATERIALX:
-        from livepages.integrations.materialx import with_materialx
-
-        with with_materialx(project.mkdocs) as file:
-            return _build_by(PROPERDOCS, replace(project, mkdocs=file))
-    return _build_by(options.program, project)
-
-
-def _build_by(program: str, project: Project) -> int:
-    found = find_spec(program)
-    if found is None or found.origin is None:  # a folder of that name is not it
-        raise ProjectError(f"{program} is not installed; `pip install {program}` in this environment, and build again")
-    command = [sys.executable, "-m", program, "build", "--strict", "--config-file", str(project.mkdocs)]
-    if program != ZENSICAL:
-        return subprocess.run(command, cwd=project.root, check=False).returncode
-    if not lists_extension(project):
-        raise ProjectError(f"{project.mkdocs}: Zensical runs no plugins; add livepages to markdown_extensions")
-    # It runs no plugins. What the plugin does before and after pages are built is done here.
-    from livepages.integrations.post_build import finish, finish_zensical
-
-    build = _begun(project)
-    if build.failures:
-        return _report(build.failures)
-    print(*filter(None, (build.summary, build.hint)), sep="\n", flush=True)
-    _drop_pages_of_zensical(project)
-    with tempfile.TemporaryDirectory(prefix="livepages-") as folder:
-        report = Path(folder, "report")
-        environment = {**os.environ, REPORT: str(report)}
-        done = subprocess.run(command, cwd=project.root, env=environment, check=False)
-        failed = Report(report).read()
-    _drop_pages_of_zensical(project)  # alone, it shows them otherwise
-    if failed or done.returncode:
-        return _report(failed) or 1
-    site = project.mkdocs.parent / build.guide.course.site
-    finish_zensical(build, site)
-    return _report(finish(build, site, _print_line))
-
-
-def _drop_pages_of_zensical(project: Project) -> None:
-    """Delete the pages that Zensical keeps by their text alone, whatever the output of their blocks is.
-
-    Its option --clean would delete the whole folder, with the runs of the pages.
-    """
-    for kept in (project.mkdocs.parent / ".cache").glob("[0-9]*"):
-        shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
-
-
-def _begun(project: Project) -> Build:
-    """A build of a project whose pages have all run."""
-    progress = Progress(_print_line)
-    build = Build(Engine(project))
-    try:
-        build.begin(read_course(project), progress.started, progress.done)
-    finally:
-        build.engine.close()
-    return build
-
-
 def _clean(_: argparse.Namespace, project: Project) -> int:
     try:
         shutil.rmtree(project.cache)
@@ -455,36 +317,3 @@ def _clean(_: argparse.Namespace, project: Project) -> int:
     except OSError as error:
         raise ProjectError(f"{error.filename}: cannot be deleted: {error.strerror}") from None
     return 0
-
-
-def _report(failed: list[Failure]) -> int:
-    for failure in failed:
-        print(failure)
-    if failed:
-        print(f"{len(failed)} failed")
-    return 1 if failed else 0
-
-
-def _print_line(text: str) -> None:
-    print(text, flush=True)
-
-
-def _print_run(run: Run) -> None:
-    for result in run.program:
-        outcome = result.outcome
-        print(f"--- {result.block.page}:{result.block.where}  {_cost(result)}")
-        for stream, text in outcome.output:
-            print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
-        for bundle in outcome.displays:
-            print(bundle["text/plain"])
-        if outcome.figures:
-            print(f"[{count(len(outcome.figures), 'figure')}]")
-        if outcome.raised:
-            print(outcome.raised.traceback)
-
-
-def _cost(result: BlockResult) -> str:
-    outcome = result.outcome
-    if outcome.skipped:
-        return f"not run: {outcome.skipped}"
-    return ", ".join([f"{outcome.seconds:.2f} s", *counted(outcome.counts)])

@@ -1,0 +1,78 @@
+"""The lines that the command line prints: failures, runs, and numbers of blocks."""
+
+from collections.abc import Iterable, Iterator
+
+from livepages.execution import ERR, BlockResult, Failure, Run, count, counted
+from livepages.source import Block, Page
+
+
+def by_page(blocks: list[Block]) -> list[list[Block]]:
+    """The blocks of each page."""
+    found: dict[str, list[Block]] = {}
+    for block in blocks:
+        found.setdefault(block.page, []).append(block)
+    return list(found.values())
+
+
+def and_more(blocks: list[Block]) -> str:
+    """Return in parentheses how many blocks of a page there are besides the first; nothing if there are none."""
+    return f" (and {number_of(blocks, besides=blocks[0])} of the page)" if number_of(blocks, besides=blocks[0]) else ""
+
+
+def number_of(blocks: Iterable[Block], besides: Block | None = None) -> str:
+    """Say how many blocks and values there are; a block that varies counts once, whichever of its values are meant."""
+    parts = {(block.page, block.is_value, _index(block)) for block in blocks}
+    if besides:
+        parts.discard((besides.page, besides.is_value, _index(besides)))
+    values = sum(is_value for _, is_value, _ in parts)
+    more = "more " if besides else ""
+    found = [(len(parts) - values, f"{more}block"), (values, f"{more}value")]
+    return " and ".join(count(number, what) for number, what in found if number)
+
+
+def _index(block: Block) -> int:
+    return block.index if block.variant_of is None else block.variant_of
+
+
+def stopped(page: Page, run: Run) -> Iterator[str]:
+    """A line for the blocks of a page that did not run because another one failed."""
+    if run.stopped:
+        first = run.stopped[0]
+        what = number_of(result.block for result in run.stopped)
+        yield f"{page.name}:{first.block.line}: {what} not run: {first.outcome.skipped}"
+
+
+def print_failures(failed: list[Failure]) -> int:
+    """Print failures and their number; return the exit status."""
+    for failure in failed:
+        print(failure)
+    if failed:
+        print(f"{len(failed)} failed")
+    return 1 if failed else 0
+
+
+def print_line(text: str) -> None:
+    """Print a line at once."""
+    print(text, flush=True)
+
+
+def print_run(run: Run) -> None:
+    """Print what each block of a page wrote, showed and raised, and how long it took."""
+    for result in run.program:
+        outcome = result.outcome
+        print(f"--- {result.block.page}:{result.block.where}  {_cost(result)}")
+        for stream, text in outcome.output:
+            print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
+        for bundle in outcome.displays:
+            print(bundle["text/plain"])
+        if outcome.figures:
+            print(f"[{count(len(outcome.figures), 'figure')}]")
+        if outcome.raised:
+            print(outcome.raised.traceback)
+
+
+def _cost(result: BlockResult) -> str:
+    outcome = result.outcome
+    if outcome.skipped:
+        return f"not run: {outcome.skipped}"
+    return ", ".join([f"{outcome.seconds:.2f} s", *counted(outcome.counts)])
