@@ -1,4 +1,4 @@
-"""What a record holds: the host, its pages, and the outcome of each of their blocks."""
+"""The contents of records: a host, its pages, and the outcome of each of their blocks."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
