@@ -45,6 +45,7 @@ def summed_loss(params: Params, batch: Batch) -> tuple[jax.Array, jax.Array]:
     """The sum over the real examples, and how many there are."""
     guess = jnp.tanh(batch["x"] @ params["w"] + params["b"]) @ params["v"]
     errors = batch["real"] * optax.squared_error(guess, batch["y"])
+    assert errors.shape == guess.shape  # a column of `real` would broadcast
     return errors.sum(dtype=float), batch["real"].sum(dtype=float)
 # --8<-- [end:loss]
 

@@ -116,6 +116,33 @@ def test_states_of_another_structure_are_not_called_the_same() -> None:
             same(state, other)
 
 
+def test_a_column_of_what_is_real_is_refused() -> None:
+    params, batch = training_loop.init(jax.random.key(0)), training_loop.examples(1, 8, noise=0.5)
+    training_loop.summed_loss(params, batch)
+    with pytest.raises(AssertionError):
+        training_loop.summed_loss(params, batch | {"real": batch["real"][:, None]})
+
+
+def test_a_guess_in_bfloat16_is_off_as_stated() -> None:
+    says(MIXED, "Center your targets: a bfloat16 guess near 1,000 is off by up to 2.")
+    exact = np.linspace(950, 1020, 10_001)
+    assert 1.9 < np.abs(np.asarray(jnp.asarray(exact).astype(jnp.bfloat16), float) - exact).max() <= 2.001
+
+
+def test_tiny_rewards_hardly_teach_the_actor_as_stated() -> None:
+    says(REINFORCEMENT, "The loss divides the advantages by their spread plus `1e-6`.")
+    names = program(REINFORCEMENT, "loss", "layers")
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = {"actor": names["layers"](keys[:2], 2), "critic": names["layers"](keys[2:], 1)}
+    batch = {"seen": normal(8, 4), "action": np.arange(8) % 2, "scores": normal(8, 2), "target": np.zeros(8)}
+
+    def slope(size: float) -> Any:
+        return jnp.linalg.norm(jax.grad(names["loss"])(params, batch | {"better": size * jnp.arange(8.0)})["actor"][1])
+
+    np.testing.assert_allclose(slope(1e-3), slope(1.0), rtol=0.02)
+    assert slope(1e-7) < 0.5 * slope(1.0)
+
+
 @pytest.mark.parametrize("count", [1, 3, 128, 200])
 def test_gradients_of_any_number_of_parts_are_averaged(count: int) -> None:
     grads = jnp.asarray(normal(count, 4, 2))
