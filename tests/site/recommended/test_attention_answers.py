@@ -309,3 +309,22 @@ def test_a_layer_of_int8_is_off_by_half_a_scale_per_weight(seed: int, size: floa
     found = np.asarray(answer("int8-weights", "layer")((numbers, scale), bias, x), np.float64)
     room = np.abs(x).sum(1, keepdims=True) * np.abs(w).max(0) / 254
     assert (np.abs(found - (x.astype(np.float64) @ w + bias)) <= room * 1.01 + 1e-4 * np.abs(bias) + 1e-30).all()
+
+
+@attack(f"{PAGE}#rotary-weights", seed=seeds, heads=st.integers(1, 3), keys=st.integers(1, 3), half=st.integers(1, 3))
+def test_reordered_weights_give_the_same_scores(seed: int, heads: int, keys: int, half: int) -> None:
+    draw = np.random.default_rng(seed).normal
+    x, wq, wk = draw(size=(2, 5)), draw(size=(heads * 2 * half, 5)), draw(size=(keys * 2 * half, 5))
+    angle = np.exp(1j * np.outer([7, 3], 0.3 ** np.arange(half)))
+
+    def turned(w: Array, number: int, at: int, axis: int) -> Any:
+        pairs = (w @ x[at]).reshape((number, half, 2) if axis == 2 else (number, 2, half)).swapaxes(2, axis)
+        return (pairs[..., 0] + 1j * pairs[..., 1]) * angle[at]
+
+    names = program(f"{PAGE}#rotary-weights", "to_halves", "to_neighbors")
+    for number, w, at in ((heads, wq, 0), (keys, wk, 1)):
+        halves = np.asarray(names["to_halves"](w, number))
+        assert_same(turned(halves, number, at, 1).real, turned(w, number, at, 2).real, 0, 1e-9)
+        assert_same(names["to_neighbors"](halves, number), w, 0, 0)
+        bias = np.asarray(names["to_halves"](w[:, :1], number))[:, 0]
+        assert_same(bias, halves[:, 0], 0, 0)

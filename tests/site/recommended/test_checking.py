@@ -311,3 +311,45 @@ def test_the_check_around_a_program_sees_each_call(before: list[Any], inside: li
             bad = call not in BEFORE and not call >= 0
             with pytest.raises(FloatingPointError) if bad else contextlib.nullcontext():
                 BEFORE[call]() if call in BEFORE else logarithm()(call)
+
+
+@slow_attack("answers/saving.md#nnx-layers", outputs=st.integers(1, 4), seed=st.integers(0, 9))
+def test_only_the_layers_of_the_filter_are_loaded(outputs: int, seed: int) -> None:
+    names = visible("answers/saving.md#nnx-layers")
+    ocp, net = names["ocp"], names["Net"]
+    old, new = net(3, nnx.Rngs(seed)), net(outputs, nnx.Rngs(seed + 1))
+    head = np.asarray(new.head.kernel[...])
+    old.body.bias[...] = jnp.array([np.nan, -np.inf, seed])
+    context = ocp.Context()
+    context.pytree.loading.partial_load = True
+    with TemporaryDirectory() as folder, context:
+        ocp.save(names["Path"](folder) / "net", nnx.state(old))
+        nnx.update(new, ocp.load(names["Path"](folder) / "net", nnx.state(new, nnx.PathContains("body"))))
+    for name in ("kernel", "bias"):
+        assert_same(getattr(new.body, name)[...], getattr(old.body, name)[...], 0, 0)
+    assert_same(new.head.kernel[...], head, 0, 0)
+
+
+@slow_attack("answers/saving.md#safetensors", sizes=st.lists(st.integers(1, 3), min_size=2, max_size=2))
+def test_a_flat_dictionary_brings_all_weights_back_or_is_refused(sizes: list[int]) -> None:
+    names = visible("answers/saving.md#safetensors")
+
+    def make(seed: int) -> Any:
+        rngs = nnx.Rngs(seed)
+        parts = nnx.Linear(sizes[0], sizes[1], rngs=rngs), nnx.BatchNorm(sizes[1], rngs=rngs)
+        return nnx.Sequential(*parts, nnx.Dropout(0.5, rngs=rngs))
+
+    old, new = make(0), make(1)
+    old.layers[1].mean[...] = jnp.full(sizes[1], np.nan)
+    flat = {name: np.asarray(x) for name, x in names["to_flat"](old).items()}
+    assert flat.keys() == {f"layers.{n}" for n in ("0.kernel", "0.bias", "1.scale", "1.bias", "1.mean", "1.var")}
+    names["from_flat"](new, flat)
+    for name, x in names["to_flat"](new).items():
+        assert_same(x, flat[name], 0, 0)
+    for wrong in (
+        {**flat, "layers.0.bias": np.ones(sizes[1] + 1, np.float32)},
+        {name: x for name, x in flat.items() if "mean" not in name},
+        {**flat, "head": np.ones(2)},
+    ):
+        with pytest.raises(ValueError, match="but want"):
+            names["from_flat"](new, wrong)

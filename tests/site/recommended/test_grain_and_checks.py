@@ -294,3 +294,19 @@ def test_a_stream_goes_on_after_the_last_row_that_it_returned(size: int, batch: 
     held = [value * 10 for value in range(size)]
     found = grain.MapDataset.source(held).batch(batch)  # what has a length and items
     assert [part.tolist() for part in found] == expected
+
+
+@attack(f"{PAGE}#batched-dataclass", batch=st.lists(st.integers(1, 3), max_size=2), other=st.integers(1, 4))
+def test_a_dataclass_and_a_tree_are_refused_if_their_batch_axes_differ(batch: list[int], other: int) -> None:
+    names = program(f"{PAGE}#batched-dataclass", "State", "pick")
+    state = names["State"](jnp.ones((*batch, 3)), jnp.ones(batch))
+    with pytest.raises(TypeCheckError):
+        names["State"](jnp.ones((*batch, 3)), jnp.ones((*batch, 2)))
+    with pytest.raises(TypeCheckError):
+        jax.tree.map(lambda leaf: None, state)
+    if batch and other == batch[0]:
+        assert names["pick"](state, jnp.ones(other)) == other
+        assert jax.vmap(lambda one: one.mass.sum() + one.position.ndim)(state).shape == (other,)
+    else:
+        with pytest.raises(TypeCheckError):
+            names["pick"](state, jnp.ones(other))

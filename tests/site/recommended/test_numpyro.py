@@ -34,7 +34,11 @@ positive = st.integers(1, 12).map(lambda n: n / 4)
 
 @cache
 def defined(anchor: str, name: str) -> Any:
-    page = CHAINS if anchor in {"chains", "sharded-data", "divergences", "predictions", "blackjax"} else MODELS
+    page = (
+        CHAINS
+        if anchor in {"chains", "more-chains", "sharded-data", "divergences", "predictions", "blackjax"}
+        else MODELS
+    )
     return program(f"{page}#{anchor}", name)[name]
 
 
@@ -239,3 +243,23 @@ def test_a_factor_adds_the_sum_of_its_values(data: list[float], above: list[floa
     found = density("custom-likelihood", (jnp.array(data), jnp.array(above)), {"center": center})
     expected = stats.norm.logpdf(center, 0, 10) + stats.norm.logpdf(data, center).sum()
     np.testing.assert_allclose(found, expected + stats.norm.logsf(above, center).sum(), rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{CHAINS}#more-chains", seed=seeds, each=st.integers(1, 3))
+def test_shared_runs_are_those_of_each_key_alone(seed: int, each: int) -> None:
+    keys = jax.random.split(jax.random.key(seed), each * jax.device_count())
+    found = shared()((keys, None))
+    assert len(found[0].devices()) == jax.device_count()
+    expected = jax.lax.map(drawn_twice, (keys, None))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@cache
+def shared() -> Any:
+    return jax.jit(defined("more-chains", "share")(drawn_twice))
+
+
+def drawn_twice(given: Any) -> Any:
+    """Return what a run of one chain may: arrays of several shapes, made from its key alone."""
+    return jax.random.normal(given[0], (2, 3)), {"x": jax.random.uniform(given[0])}

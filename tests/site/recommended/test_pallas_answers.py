@@ -207,3 +207,16 @@ def test_blocks_that_just_exceed_the_memory_are_not_rounded_down_to_it() -> None
     kib = program(f"{PAGE}#shared-memory", "kib")["kib"]
     assert kib([(163 * 1024 + 900,)], "int8") > 163
     assert kib([(16, 4)], "float32") > 0
+
+
+@attack(f"{PAGE}#invalid-swap", rows=st.integers(1, 5), columns=st.integers(1, 5), seed=seeds)
+def test_a_block_takes_a_value_of_its_own_shape_and_dtype(rows: int, columns: int, seed: int) -> None:
+    x = drawn(seed, rows, columns).astype(np.float32)
+    assert_same(answer("invalid-swap", "column_sums")(x), x.astype(np.float64).sum(0, keepdims=True), atol=1e-3)
+    for wrong, message in ((jnp.ones(columns), "Invalid shape"), (jnp.ones((rows, columns), "int32"), "Invalid dtype")):
+
+        def kernel(o_ref: Any, wrong: Any = wrong) -> None:
+            o_ref[...] = jnp.ones(wrong.shape, wrong.dtype)
+
+        with pytest.raises(ValueError, match=f"{message} for `swap`"):
+            pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((rows, columns), "float32"), interpret=True)()

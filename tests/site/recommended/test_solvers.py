@@ -319,3 +319,11 @@ def test_a_warm_up_that_keeps_nothing_ends_as_the_other(seed: int, scale: float)
     lean = defined("warm-up-memory", "lean")
     for one, other in zip(*(jax.tree.leaves(_adapted(seed, scale, kept)) for kept in (None, lean)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3)
+
+
+@slow_attack(f"{ANSWERS}#steady-state", inflow=st.integers(1, 24).map(lambda n: n / 4))
+def test_a_solve_that_settles_ends_near_the_square_of_the_inflow(inflow: float) -> None:
+    time, event, level, exact = defined("steady-state", "settle")(inflow)
+    assert event and time < 1e4
+    np.testing.assert_allclose(exact, inflow**2, rtol=1e-3)
+    assert abs(inflow - float(level) ** 0.5) <= 1e-3 * (1 + float(level)) + 1e-5  # the tolerance of the event
