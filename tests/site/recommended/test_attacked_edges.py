@@ -45,7 +45,7 @@ def test_a_donated_array_is_as_large_as_its_dtype_makes_it(dtype: str, capsys: p
 
 def test_bytes_of_arrays_on_several_devices_are_counted_as_stated() -> None:
     shows(f"{MEMORY}#donation-works", "If an array is divided among devices, it counts those of one device.")
-    shows(f"{MEMORY}#memory-grows", "If every device has a copy, `nbytes` counts only one of them.")
+    shows(f"{MEMORY}#memory-grows", "If every device has a copy, `nbytes` counts only one of them")
     says("speed/donation.md", "of a copy on each of several devices, `nbytes` counts one")
     devices = mesh(4)
     x = jax.ShapeDtypeStruct((1000,), jnp.float32, sharding=NamedSharding(devices, P("data")))
