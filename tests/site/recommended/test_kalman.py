@@ -116,7 +116,7 @@ def test_smoothed_variances_of_precise_measurements_are_positive() -> None:
 
 
 def test_a_singular_covariance_is_drawn_by_its_singular_values() -> None:
-    shows("science/kalman.md#missing", "positive definite `Q` and `R`", '`method="svd"` draws the right numbers')
+    shows("science/kalman.md#missing", "positive definite `Q`, `R` and `P`", '`method="svd"` draws the right numbers')
     thin = np.array([[0.25, 0.5], [0.5, 1.0]], np.float32)
     key = jax.random.key(0)
     assert np.isnan(jax.random.multivariate_normal(key, np.zeros(2, np.float32), thin, (10,))).all()
