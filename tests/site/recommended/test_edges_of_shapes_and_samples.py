@@ -119,15 +119,15 @@ def test_a_known_start_is_drawn_as_nan_as_stated() -> None:
 
 
 def test_measured_columns_are_refused_by_the_density_and_the_fit() -> None:
-    page = "science/sampling.md"
-    names = program(page, "days", "measured", "truth")
-    for column in ("measured",), ("measured", "days"):
-        given = {name: names[name][:, None] if name in column else names[name] for name in ("days", "measured")}
-        density = program(page, "log_density", **given)["log_density"]
-        with pytest.raises(TypeError, match="(?i)shape|scalar"):
-            jax.grad(density)(names["truth"])
-    assert jnp.isfinite(program(page, "log_density")["log_density"](names["truth"]))
-    assert "In `fit`, they must not count in `r.size`" in (PROJECT.docs / "science/diffrax.md").read_text()
+    page, science = "science/sampling.md", "answers/science.md#error-bars"
+    names = program(page, "days", "measured", "truth", "log_density")
+    assert jnp.isfinite(names["log_density"](names["truth"]))
+    column = {"days": names["days"], "measured": names["measured"][:, None]}
+    with pytest.raises(ValueError, match="velocities"):
+        program(page, "log_density", **column)["log_density"](names["truth"])
+    with pytest.raises(ValueError, match="values of y"):
+        program(science, "negative_log_likelihood", y=jnp.ones((50, 1)))["negative_log_likelihood"](jnp.zeros(2))
+    says("science/diffrax.md", "In `fit`, they must not count in `r.size`")
 
 
 def test_chains_come_first_as_stated() -> None:
@@ -201,3 +201,14 @@ def test_a_norm_over_many_arrays_of_16_bits_is_imprecise_as_stated() -> None:
     for dtype, close in (jnp.bfloat16, False), (jnp.float32, True):
         norm = optax.tree.norm([jnp.ones(1, dtype)] * 600)
         assert np.isclose(float(norm), 600**0.5, rtol=0.1) == close
+
+
+def test_a_read_past_the_end_is_the_last_one_as_stated() -> None:
+    says("speed/shapes.md", "a plain `x[where]` would read the last element again")
+    says("basics/pytrees.md", "An index past the end, such as `p[5]`, returns the last model again")
+    total = program("speed/shapes.md", "total")["total"]
+    readings = jnp.array([3.0, -1.0, 0.0, 2.0])
+    where = jnp.flatnonzero(readings >= 0, size=4, fill_value=readings.size)
+    assert total(readings, 4, fill_value=readings.size) == 5 and readings[where].sum() == 7
+    ensemble = {"w": jnp.arange(5.0)[:, None]}
+    assert jax.tree.map(lambda p: p[5], ensemble)["w"] == 4
