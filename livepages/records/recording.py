@@ -61,13 +61,10 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     host = _this_host(project, name, [module for _, run in ran for module in run.modules])
     known = Records(project)
     before = next((other for other in known.hosts if other.name == name), None)
-    if before and (
-        _is_another_kind(before, host, project.runtime, partial) or _number(before.release) > _number(host.release)
-    ):
-        raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record it under another name")
-    if partial and before and before.release != host.release:
-        raise ProjectError(f"{name} is {before.label}, and this is {host.label}: record all pages, not only some")
+    if before:
+        _check_release(before, host, project.runtime, partial)
     changed, replaced = [], []
+    other = host.instruction_set if partial and before and before.instruction_set != host.instruction_set else ""
     for page, run in ran:
         if not page.program:
             continue
@@ -80,20 +77,38 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
         # Of a block that did not run because another one failed, nothing is known.
         kept = [_entry_to_keep(old, result, project.runtime) for result in run.program if not result.stopped_by]
-        other = host.instruction_set if partial and before and before.instruction_set != host.instruction_set else ""
         text = page_text(run.device, other, used_files(project, run), kept)
         changed += _written(page_file(project, name, page), text)
-    if partial and before:
-        about = replace(before, distributions={**before.distributions, **host.distributions})
-    else:
-        about = replace(host, commit=host.commit or (before.commit if before else ""))
-    changed += _written(project.records / f"{name}.yml", host_text(about))
+    changed += _written(project.records / f"{name}.yml", host_text(_merged(before, host, partial)))
     orphans = [] if partial else known.orphans(page for page, _ in ran)
     for file in dict.fromkeys([*replaced, *orphans]):
         if file.is_relative_to(project.records / name):
             file.unlink()
             changed.append(file)
     return list(dict.fromkeys(changed))
+
+
+def _check_release(before: Host, here: Host, runtime: Runtime, partial: bool) -> None:
+    """Check that this host can record under the name of the one that did before.
+
+    Raises:
+        ProjectError: it cannot.
+    """
+    newer = _number(before.release) > _number(here.release)
+    if newer or _is_another_kind(before, here, runtime, partial):
+        what = "record it under another name"
+    elif partial and before.release != here.release:
+        what = "record all pages, not only some"
+    else:
+        return
+    raise ProjectError(f"{before.name} is {before.label}, and this is {here.label}: {what}")
+
+
+def _merged(before: Host | None, here: Host, partial: bool) -> Host:
+    """Return what is recorded of a host, some or all of whose pages have run again."""
+    if partial and before:
+        return replace(before, distributions={**before.distributions, **here.distributions})
+    return replace(here, commit=here.commit or (before.commit if before else ""))
 
 
 def _is_another_kind(before: Host, here: Host, runtime: Runtime, partial: bool) -> bool:

@@ -42,7 +42,7 @@ class _Status:
     def __init__(
         self, here: Page, pages: Sequence[Page], records: Records, anchor: Callable[[Page, Block], str]
     ) -> None:
-        self._here, self._pages, self._records, self._anchor = here, pages, records, anchor
+        self._here, self._pages, self._anchor = here, pages, anchor
         self._hosts = records.hosts
         self._seen = {page.path: records.seen(page) for page in pages}
         self._others = [compare(pages, (self._hosts[0], records), (host, records)) for host in self._hosts[1:]]

@@ -1,0 +1,154 @@
+"""The blocks of a page, run one after another: what each does, and what of it shows later."""
+
+import gc
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from livepages.worker import figures
+from livepages.worker.capture import Capture
+from livepages.worker.check import check_outcome
+from livepages.worker.displays import DisplayHook
+from livepages.worker.guard import Guard
+from livepages.worker.marks import skipped
+from livepages.worker.program import Program
+from livepages.worker.protocol import (
+    BlockFinished,
+    BlockSpec,
+    BlockStarted,
+    Job,
+    LateFailure,
+    Message,
+    Outcome,
+    stopped_after,
+)
+from livepages.worker.runtime import Runtime
+from livepages.worker.text import message_of
+from livepages.worker.timer import LoadAdjustedTimer
+from livepages.worker.unbound import NotBound
+
+
+class Blocks:
+    """The blocks of a page, run one after another, with what has become of those before."""
+
+    def __init__(self, job: Job, runtime: Runtime, program: Program, capture: Capture, guard: Guard, work: str) -> None:
+        """Begin.
+
+        Args:
+            job: the page.
+            runtime: has been set up for it.
+            program: what runs the blocks.
+            capture: what takes their output; has begun that of the first.
+            guard: notices which of them closes what it did not open.
+            work: the folder that each must leave as the working directory; empty if any may be.
+        """
+        self._job, self._runtime, self._program, self._capture, self._guard = job, runtime, program, capture, guard
+        self._work, self._process = work, os.getpid()
+        self._displays = sys.displayhook = DisplayHook()
+        self._known = set(threading.enumerate())
+        self._started: dict[threading.Thread, int] = {}  # the threads that blocks began, and which
+        self._outcomes: dict[int, Outcome] = {}
+        self._stopped: dict[str, Outcome] = {}  # by namespace, of the blocks after one that failed
+        self._unbound = {block.namespace: NotBound() for block in job.blocks}
+
+    def run(self, number: int) -> Iterator[Message]:
+        """Run a block, unless it must not; yield the messages that say so, each when it is true."""
+        block = self._job.blocks[number]
+        absent = self._unbound[block.namespace]
+        if block.namespace in self._stopped:
+            yield BlockFinished(number, self._stopped[block.namespace])
+            return
+        if number != self._job.only[0]:
+            self._capture.begin(number)
+        yield BlockStarted(number)
+        outcome = _skip_outcome(block, self._runtime) or absent.check(block)
+        if outcome:
+            if outcome.skipped:
+                absent.skip(block)
+            failed = bool(outcome.process_error)
+        else:
+            outcome = self._execute(number, block)
+            failed = bool(check_outcome(block.expected, outcome))
+            raised = outcome.raised.name if outcome.raised else ""
+            if not failed:
+                absent.ran(block)
+            elif raised in absent.lines and not outcome.process_error:
+                outcome, failed = absent.skip(block, raised), False
+            self._outcomes[number] = outcome
+        if failed and not block.is_value:
+            self._stopped[block.namespace] = stopped_after(number, block.line)
+        yield BlockFinished(number, outcome)
+
+    def _execute(self, number: int, block: BlockSpec) -> Outcome:
+        """Run a block; its outcome, whatever it was to be."""
+        figures.house_style.begin(block.code)
+        before = self._runtime.counts()
+        start = time.perf_counter()
+        error = self._program.execute(block)
+        seconds = time.perf_counter() - start
+        if os.getpid() != self._process:  # a child that the block forked came back from it
+            os._exit(0)
+        counts = {what: after - before[what] for what, after in self._runtime.counts().items()}
+        outcome = Outcome(raised=self._program.describe(error) if error else None, seconds=seconds, counts=counts)
+        if block.expected.figures is not None:
+            outcome = self._draw(outcome)
+        output, process_error = self._capture.take()
+        process_error = process_error or self._guard.check()
+        new = [thread for thread in threading.enumerate() if thread not in self._known | self._started.keys()]
+        self._started |= dict.fromkeys(new, number)
+        if self._work and not _restore_cwd(self._work):
+            process_error = process_error or "changed the working directory and did not change it back"
+        return replace(outcome, output=output, process_error=process_error)
+
+    def _draw(self, outcome: Outcome) -> Outcome:
+        """The outcome of a block with what its last expression shows and its open figures, or with what they raised."""
+        try:
+            return replace(outcome, displays=self._displays.take(), figures=tuple(figures.take_open()))
+        except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
+            return replace(outcome, raised=self._program.describe(error))
+
+    def end(self) -> Iterator[Message]:
+        """Yield what showed after the blocks had ended: late output, and threads that they left running."""
+        left = _left_running(self._started)
+        # Of threads that were waited for, and of processes that were not.
+        for number, output in self._capture.late().items():
+            outcome = self._outcomes.get(number)
+            if outcome and not outcome.skipped:
+                yield BlockFinished(number, replace(outcome, output=outcome.output + output))
+        for thread, number in left:
+            yield LateFailure(number, f"left the thread {thread.name} running: join it, or make it a daemon")
+
+
+def _skip_outcome(block: BlockSpec, runtime: Runtime) -> Outcome | None:
+    """The outcome of a block that must not run here; None if it may."""
+    try:
+        why = skipped(block.marks, block.importorskip) or (block.needs and runtime.lacks(block.needs))
+    except BaseException as error:  # noqa: BLE001  (a mark may do anything)
+        return Outcome(process_error=f"what is written above it raised {type(error).__name__}: {message_of(error)}")
+    return Outcome(skipped=why) if why else None
+
+
+def _restore_cwd(work: str) -> bool:
+    """Return whether the working directory is still this one; if not, go back to it, even if it is gone."""
+    try:
+        if os.path.realpath(os.getcwd()) == work:
+            return True
+    except FileNotFoundError:
+        os.makedirs(work, exist_ok=True)
+    os.chdir(work)
+    return False
+
+
+def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
+    """The threads that keep a script from ending, after a second's grace, and the block that began each."""
+    clock = LoadAdjustedTimer()
+    running = [thread for thread in started if not thread.daemon]
+    if any(thread.is_alive() for thread in running):
+        gc.collect()  # some end with the iterator that they work for
+    while running and clock.seconds() < 1.0:
+        running[0].join(0.02)
+        running = [thread for thread in running if thread.is_alive()]
+    return [(thread, started[thread]) for thread in running]
