@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -754,6 +755,13 @@ def test_lines_end_where_python_ends_them(site: Site) -> None:
     page, run = site.run(code)
     assert run.outcomes[0].stdout == "def f():\n    return 1\n\n"
     assert run.outcomes[0].raised and "    1 / 0\n" in run.outcomes[0].raised.traceback
+
+
+def test_a_traceback_counts_calls_that_repeat(site: Site) -> None:
+    site.write("pyproject.toml", '[tool.livepages]\nruntime = "python"\n')
+    (outcome,) = site.outcomes('raises="RecursionError"\ndef f():\n    f()\n\nf()')
+    assert outcome.raised and outcome.raised.traceback.count("in f\n    f()\n") == 3
+    assert re.search(r"\n  \[Previous line repeated 9\d\d more times\]\nRecursionError: ", outcome.raised.traceback)
 
 
 def test_a_failure_names_the_line_of_the_statement(site: Site) -> None:

@@ -153,13 +153,13 @@ class Program:
             before = self._format(earlier, seen)
             if before[-1] != "".join(error.format_exception_only()):
                 lines += [*before, joint]
-        frames = [frame for frame in error.stack if self._shown(frame)]
+        frames = [
+            (frame.filename.removeprefix(self._root + os.sep), frame.lineno or 0, frame.name, frame.line or "")
+            for frame in error.stack
+            if self._shown(frame)
+        ]
         if frames:
-            lines.append("Traceback (most recent call last):\n")
-        for frame in frames:
-            file = frame.filename.removeprefix(self._root + os.sep)
-            lines.append(f'  File "{file}", line {frame.lineno}, in {frame.name}\n')
-            lines.append(f"    {frame.line}\n" if frame.line else "")
+            lines += ["Traceback (most recent call last):\n", *traceback.StackSummary.from_list(frames).format()]
         error.__notes__ = self._runtime.user_notes(error.__notes__ or []) or None
         lines.append("".join(error.format_exception_only()))
         for number, member in enumerate(error.exceptions or (), 1):
