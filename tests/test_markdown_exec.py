@@ -174,7 +174,7 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
         ('```python exec="on" timeout="soon"\n```\n', "docs/index.md:3: option timeout is a number of seconds"),
         ('```python exec="on" rases="E"\n```\n', "docs/index.md:3: unknown option 'rases'; did you mean 'raises'?"),
         ('```python exec="on" sorce="above"\n```\n', "docs/index.md:3: unknown option 'sorce'; did you mean 'source'?"),
-        ('```pyhton exec="on"\nx = 1\n```\n', "docs/index.md:3: a pyhton fence is not run; did you mean 'python'?"),
+        ('```pyhton exec="on"\nx = 1\n```\n', "docs/index.md:3: the pyhton fence is not run; did you mean 'python'?"),
         ('```python exec="on"\nx = 1\n', "docs/index.md:3: the fence is not closed"),
         (
             '```python excec="on"\nx = 1\n```\n',

@@ -198,7 +198,7 @@ def test_an_anchor_of_a_heading_is_refused_for_a_block(heading: str) -> None:
 
 @pytest.mark.parametrize("language", ["pyhton", "pythn", "Pytohn", "pythonn"])
 def test_a_language_that_is_nearly_python_is_pointed_at(language: str) -> None:
-    with pytest.raises(PageError, match=rf":3: a {language.lower()} fence is not run; did you mean ```python"):
+    with pytest.raises(PageError, match=rf":3: the {language.lower()} fence is not run; did you mean ```python"):
         page(f"# T\n\n```{language}\nx = 1\n```\n")
 
 

@@ -344,6 +344,6 @@ def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:
     elif "{" in info and re.search(r"[{\s.](python|py)\d?\b", info):
         yield LineError(line, 'write options on the fence as name="value", without braces')
     elif language in LOOKS_LIKE_PYTHON and not re.search(r"exec=[\"']?off[\"']?.*\breason=", info):
-        yield LineError(line, f'a {language} fence is not run; write ```python, or add exec="off" reason="…"')
+        yield LineError(line, f'the {language} fence is not run; write ```python, or add exec="off" reason="…"')
     elif language not in (*PYTHON, *LOOKS_LIKE_PYTHON, "cython") and closest(language, ["python"], 0.8):
-        yield LineError(line, f"a {language} fence is not run; did you mean ```python?")
+        yield LineError(line, f"the {language} fence is not run; did you mean ```python?")

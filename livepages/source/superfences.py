@@ -96,7 +96,7 @@ class Scanner:
                 continue
             if language not in EXECUTED:
                 if suggestion := closest(language, EXECUTED, 0.8):
-                    yield number, f"a {language} fence is not run{suggestion}"
+                    yield number, f"the {language} fence is not run{suggestion}"
             elif name != "exec":
                 yield number, f"the fence is not run: unknown option {name!r}; did you mean 'exec'?"
             elif recorder.abandoned.get(number, 0) is None:
