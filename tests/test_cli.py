@@ -193,6 +193,14 @@ def test_settings_that_are_not_understood_are_refused(tmp_path: Path, text: str,
     assert "pyproject.toml" in str(error.value)
 
 
+@pytest.mark.parametrize("table", ["", "[tool.livepages]\n"])
+def test_a_folder_of_pages_that_is_not_there_is_reported_as_the_file_has_it(tmp_path: Path, table: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(table)
+    (tmp_path / "mkdocs.yml").write_text("site_name: T\ndocs_dir: text\nplugins: [livepages]\n")
+    with pytest.raises(ProjectError, match=r"mkdocs\.yml: docs_dir: there is no .*text$"):
+        find_project(tmp_path)
+
+
 def test_all_wrong_settings_are_reported_at_once(tmp_path: Path) -> None:
     text = "[tool.livepages]\ndocs = 3\nsnipets = 'x'\nsnippets = 'y'\ntimeout = -1\nfences = 'some'\n"
     (tmp_path / "pyproject.toml").write_text(f"{text}runtime = 'python'\n[tool.livepages.python]\nx = [1]\n")

@@ -283,6 +283,18 @@ def test_a_link_to_the_old_name_of_a_page_is_answered_with_the_new_one_once(book
     assert "contains a link 'gone.md', but the target is not found" in done.stderr
 
 
+@pytest.mark.parametrize("plugins", ["livepages", "markdown-exec, livepages"])
+def test_two_pages_at_one_address_are_a_failure(book: Book, plugins: str) -> None:
+    book.write("mkdocs.yml", f"site_name: T\nplugins: [{plugins}]\nmarkdown_extensions: [pymdownx.superfences]\n")
+    book.write("docs/two/index.md", "# Another\n")
+    book.write("docs/README.md", "# Not built beside index.md\n")
+    done = mkdocs(book, "build")
+    checked = book.commands.run("livepages", "check", folder=book.root)
+    reported = "docs/two.md:1: this page and docs/two/index.md are both built to two/index.html; rename one of them"
+    for output, status in ((done.stderr, done.returncode), (checked.stdout, checked.returncode)):
+        assert status == 1 and reported in output and output.count("are both built") == 1, output
+
+
 LINKS = """\
 ---
 title: One
@@ -579,7 +591,7 @@ def test_serving_counts_the_blocks_that_macros_make_where_they_fail(book: Book) 
 
 def test_serving_shows_what_is_wrong_with_a_fence_there_and_the_rest_of_the_page(book: Book, served: Served) -> None:
     faults = {
-        '```pyhton raises="E"\n# no heading\n```\n': "a pyhton fence is not run; did you mean ```python?",
+        '```pyhton raises="E"\n# no heading\n```\n': "the pyhton fence is not run; did you mean ```python?",
         '```python raise="E"\ny = 1\n```\n': "unknown option 'raise'; did you mean 'raises'?",
         '```python vary="none"\ny = none\n```\n': "option vary is a name and its values",
         "`{python} x +`\n": "`{python} x +`: is not an expression",

@@ -2,7 +2,7 @@
 
 from livepages.course import history
 from livepages.course.guide import Guide, find_guide, sources
-from livepages.course.navigation import Course, NavSection, make_course, read_course
+from livepages.course.navigation import Course, NavSection, clashes, make_course, read_course
 from livepages.course.output_paths import OutputPaths, output_paths
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Guide",
     "NavSection",
     "OutputPaths",
+    "clashes",
     "find_guide",
     "history",
     "make_course",

@@ -9,6 +9,7 @@ from pathspec import GitIgnoreSpec
 
 from livepages.course.output_paths import OutputPaths, place
 from livepages.course.pages import find_pages
+from livepages.execution import Failure
 from livepages.source import ConfigurationError, Project, ProjectError, read_configuration
 
 
@@ -99,6 +100,18 @@ def make_course(project: Project, settings: Mapping[str, object], drafts: bool =
         site=text("site_dir") or "site",
         directory_urls=settings.get("use_directory_urls") is not False,
     )
+
+
+def clashes(course: Course, project: Project) -> list[Failure]:
+    """Return a failure for each page that would replace another one in the built site."""
+    first: dict[str, Path] = {}
+    found = []
+    for page in course.pages:
+        html = course.place(page).html
+        if page not in course.texts and (other := first.setdefault(html, page)) != page:
+            message = f"this page and {project.name(other)} are both built to {html}; rename one of them"
+            found.append(Failure(project.name(page), 1, 0, message))
+    return found
 
 
 def _part(project: Project, entry: object) -> NavSection:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from livepages.course import Course, Guide, find_guide, history, sources
+from livepages.course import Course, Guide, clashes, find_guide, history, sources
 from livepages.execution import (
     BackgroundRuns,
     Engine,
@@ -145,7 +145,7 @@ class Build:
         self._runs = {page.name: runs[page.path] for page in programs}
         self._new, self._failed = new, {}
         self.executed = ExecutedPages(self.engine, self._of_file, may_run)
-        self.failures = [*unread]
+        self.failures = [*unread, *clashes(course, self.engine.project)]
         if self.engine.project.fences == "all":  # otherwise it is known when a page is shown what is on it
             self.failures += [*self.guide.problems(), *self.records.problems(read)]
             for page in programs:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NoReturn
 
-from livepages.course import find_guide, read_course
+from livepages.course import clashes, find_guide, read_course
 from livepages.execution import Engine, Failure, Run, Runner, WorkerError, count, pair_results
 from livepages.integrations.build import NO_EXECUTE
 from livepages.integrations.builders import MATERIALX, PROGRAMS, PROPERDOCS, build_site, export_site
@@ -237,6 +237,7 @@ def _named(files: list[Path], project: Project) -> list[Path]:
 def _check(_: argparse.Namespace, project: Project) -> int:
     course = read_course(project)
     pages, failed = Engine(project).read(course.pages)
+    failed += clashes(course, project)
     failed += find_guide(project)(course, {page.path: page for page in pages}, read_inventories(project)).problems()
     blocks = [block for page in pages for block in page.blocks]
     off = [block for block in blocks if not block.runs]

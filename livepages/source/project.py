@@ -161,8 +161,7 @@ def site_project(mkdocs: Path) -> Project:
     Raises:
         ProjectError: as for `find_project`.
     """
-    docs = _configuration(mkdocs).get("docs_dir") or "docs"
-    return _project(mkdocs.parent.resolve(), {"docs": str(docs), "mkdocs": mkdocs.name}, mkdocs)
+    return _project(mkdocs.parent.resolve(), {"mkdocs": mkdocs.name}, mkdocs)
 
 
 def _configuration(mkdocs: Path) -> Mapping[str, object]:
@@ -246,6 +245,8 @@ def _project(root: Path, table: object, file: Path) -> Project:
     mkdocs = root / str(table.get("mkdocs", _PATHS["mkdocs"]))
     if "docs" not in table and mkdocs.is_file() and (docs := _configuration(mkdocs).get("docs_dir")):
         table = {**table, "docs": os.path.normpath(mkdocs.parent / str(docs))}
+        if not Path(root, str(table["docs"])).is_dir():
+            raise ProjectError(f"{mkdocs}: docs_dir: there is no {table['docs']}")
     try:
         runtime = find_runtime(str(table["runtime"])) if "runtime" in table else _imported_runtime(root, table)
     except ValueError as error:
