@@ -151,6 +151,8 @@ class Build:
             for page in programs:
                 self._failed[page.name] = check_blocks(page, self._runs[page.name], self.records)
                 self.failures += self._failed[page.name].values()
+        elif self.failures and timeout is None:  # which end the build before any page is shown
+            self.fail(failure for page in programs for failure in check_page(page, runs[page.path], self.records))
 
     def _is_saved(self, page: Page) -> bool:
         """Return whether a page's file has another text than in the last build."""
