@@ -181,6 +181,11 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
             "docs/index.md:3: the fence is not run: unknown option 'excec'; did you",
         ),
         ("> ```py result='text' exce='1' title='T'\n> x = 1\n> ```\n", "unknown option 'exce'; did you mean 'exec'?"),
+        (
+            '```python exec="on" width="wide"\nx = 1\n```\n',
+            "docs/index.md:3: the fence is not run: options width and re",
+        ),
+        ('```python exec="on" source="top"\nx = 1\n```\n', "docs/index.md:3: option source is one of above, below, "),
         ('```{.python Exec="on"}\nx = 1\n```\n', "docs/index.md:3: the fence is not run: unknown option 'Exec'; did"),
         ("```python exec=on\nx = 1\n```\n", "docs/index.md:3: not a fence as Markdown has them: ```python exec=on"),
         ('```python exec="on" workdir="no"\n```\n', "docs/index.md:3: block of line 3: raised FileNotFoundError"),
@@ -198,6 +203,14 @@ def test_a_failure_ends_the_build_with_page_and_line(kettle: Kettle, text: str, 
     assert done.returncode == 1 and output in done.stderr and not (kettle.root / "site/index.html").exists(), (
         done.stderr
     )
+
+
+def test_all_that_fails_is_listed_at_once(kettle: Kettle) -> None:
+    kettle.write("docs/index.md", '# Tea\n\n```python exec="on"\n1 / 0\n```\n')
+    kettle.write("docs/other.md", '# Cup\n\n```python exec="on" sorce="above"\n1\n```\n')
+    told = kettle.build("--quiet").stderr
+    assert "docs/index.md:4: block of line 3: raised ZeroDivisionError" in told and "unknown option 'sorce'" in told
+    assert "2 failed, as listed above" in told
 
 
 def test_tracebacks_name_blocks_and_their_lines_as_markdown_exec_does(kettle: Kettle) -> None:

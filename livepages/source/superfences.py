@@ -56,6 +56,7 @@ class Scanner:
     """
 
     def __init__(self, languages: Sequence[str], validator: Validator, config: Mapping[str, Any]) -> None:
+        self._languages = languages
         fences = [{"name": name, "class": name, "validator": validator} for name in languages]
         self._md = Markdown(
             extensions=["pymdownx.superfences"],
@@ -92,13 +93,16 @@ class Scanner:
         inside = {number for fence, _, _ in fences for number in range(fence.start, fence.end)}
         shown = {fence.start for fence, _, options in fences if "extra" not in options}
         for number, (language, name) in executed.items():
-            if number in inside and (name == "exec" or number not in shown):
+            if number in inside and number not in shown:
                 continue
             if language not in EXECUTED:
                 if suggestion := closest(language, EXECUTED, 0.8):
                     yield number, f"the {language} fence is not run{suggestion}"
             elif name != "exec":
                 yield number, f"the fence is not run: unknown option {name!r}; did you mean 'exec'?"
+            elif number in shown:
+                if language in self._languages:  # which markdown-exec has failed to read
+                    yield number, "the fence is not run: options width and returncode are whole numbers"
             elif recorder.abandoned.get(number, 0) is None:
                 yield number, "the fence is not closed"
             else:
@@ -129,14 +133,16 @@ def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
     }
     values |= {"workdir": given["workdir"] or "", "isolated": not given["session"]}
     values = {"source": "none", "result": "markdown", **values}
+    texts = {name: given["extra"][name] for name in sorted(own_options(given))}
+    texts |= {"source": given["source"]} if given["source"] not in ("", "console") else {}
     faults: list[str] = []
-    for name in sorted(given["extra"]):
-        if name in own_options(given):
-            try:
-                values[name] = read_option(name, given["extra"][name])
-            except ValueError as error:
-                faults.append(str(error))
-        elif name not in TABLE and (meant := closest(name, TABLE, 0.8)):  # any other may be for another program
+    for name, text in texts.items():
+        try:
+            values[name] = read_option(name, text)
+        except ValueError as error:
+            faults.append(str(error))
+    for name in sorted(given["extra"].keys() - TABLE.keys()):  # any other may be for another program
+        if meant := closest(name, TABLE, 0.8):
             faults.append(f"unknown option {name!r}{meant}")
     return Options(**values), faults
 
