@@ -355,6 +355,22 @@ def test_a_variance_of_time_stamps_is_rounded_as_stated() -> None:
     np.testing.assert_allclose(jnp.var(stamps - stamps[0]), 8.25, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "float32"])
+def test_functions_of_logits_wrap_small_integers_around_as_stated(dtype: str) -> None:
+    says(
+        "debug/nans.md",
+        "for `uint8` and other small integers, the softmax functions and `log_sigmoid` wrap around without",
+    )
+    says("debug/numerics.md", "For floats, JAX has a function for each that does not:")
+    shows("answers/numerics.md#overflow", "Convert small integers first: `log_softmax` of `uint8` wraps around.")
+    low, high = (-100, 100) if dtype == "int8" else (0, 200)
+    logits = jnp.array([high, low], dtype)
+    for found, exact in (jax.nn.log_softmax(logits), [0, -200]), (jax.nn.softmax(logits), [1, 0]):
+        assert np.allclose(found, exact, atol=1e-6) == (dtype == "float32")
+    assert jax.nn.logsumexp(logits) == high
+    assert (jax.nn.log_sigmoid(jnp.array(3, "uint8")) < -200) and abs(jax.nn.log_sigmoid(3.0)) < 0.1
+
+
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 3), (2, 4, 3)])
 def test_each_distribution_has_its_entropy(shape: tuple[int, ...]) -> None:
     p = np.abs(normal(*shape))
