@@ -433,6 +433,8 @@ def test_attention_in_float64_keeps_its_digits() -> None:
         x = jnp.asarray(q)
         rows = q / np.sqrt((q**2).mean(axis=1, keepdims=True) + 1e-6)
         np.testing.assert_allclose(transformer.norm(jnp.ones(4), x), rows, rtol=1e-12)
+        np.testing.assert_allclose(program("train/weights.md", "norm")["norm"](1.0, x), rows, rtol=1e-12)
+        np.testing.assert_allclose(program("train/generation.md", "norm")["norm"](x), rows, rtol=1e-12)
         attend = visible("answers/attention.md#weights")["attend"]
         out, _ = attend(*(jnp.asarray(a)[None, :, None] for a in (q, k, v)))
         np.testing.assert_allclose(out[0, :, 0], exact, rtol=1e-12)
