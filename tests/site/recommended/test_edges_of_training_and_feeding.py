@@ -37,7 +37,7 @@ def normal(*shape: int) -> Any:
 
 
 def test_points_of_another_size_do_not_become_the_blob_as_stated() -> None:
-    says(DIFFUSION, "from your own, subtract the mean and divide by the standard deviation first, and undo both")
+    says(DIFFUSION, "With your own points, subtract the mean and divide by the standard deviation first, and undo both")
     points = np.asarray(diffusion.moons(jax.random.key(0), 2000))
     for size, round_blob in (1, True), (30, False):
         left = np.std(diffusion.noisy(size * points, diffusion.STEPS - 1, normal(2000, 2)), axis=0)
@@ -54,7 +54,7 @@ def test_a_step_outside_is_the_last_one_as_stated() -> None:
 
 
 def test_a_shorter_sampler_starts_at_the_wrong_place_as_stated() -> None:
-    says(DIFFUSION, "Only the loop of 40 steps draws good samples: a shorter one starts")
+    says(DIFFUSION, "Only the loop of 40 steps draws good samples. A shorter one also starts")
     size = 0.2
 
     def guess(params: Any, x: Any, t: Any) -> Any:  # exact for normal points of this size

@@ -136,7 +136,10 @@ def test_the_root_of_a_nan_is_not_zero() -> None:
 
 
 def test_shapes_of_one_rank_pass_the_flag_as_stated() -> None:
-    says("debug/silent-programs.md", "It does not check arrays of one rank, such as (3, 1) and (1, 3), the `where=`")
+    says(
+        "debug/silent-programs.md",
+        "two arrays with equal numbers of axes, such as (3, 1) and (1, 3). Nor does it check the `where=`",
+    )
     row = jnp.ones(3)
     with jax.numpy_rank_promotion("raise"):
         assert (row[:, None] - row[None]).shape == (3, 3)
