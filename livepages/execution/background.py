@@ -31,8 +31,8 @@ class _Attempt:
             self._entry = self.keep(page, self.running.future.result().of(page))
         return self._entry
 
-    def has_finished(self) -> None:
-        """Call `on_complete`, unless the run has been cancelled."""
+    def notify(self) -> None:
+        """Call `finished_late`, unless the run has been cancelled."""
         if self.finished_late and not self.running.stopped.is_set():
             self.finished_late(self.running.task.page.path)
 
@@ -71,8 +71,8 @@ class BackgroundRuns:
             timeout: how many seconds to wait for those that begin now; until all have finished if None.
             finished_late: called, in any thread, with the file of a page that was pending in what is given here, when
                 it has finished.
-            few: if no more than so many begin now, somebody waits for them, and they come first. Otherwise, unless
-                `timeout` is None, this waits for none, and none begins until the engine's `resume` is called.
+            few: up to so many that begin now come before all others. If there are more, and there is a `timeout`, this
+                waits for none of them, and none begins until the engine's `resume` is called.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.
@@ -129,7 +129,7 @@ class BackgroundRuns:
         run = running.so_far()
         followed, attempt.finished_late = attempt.finished_late, finished_late
         if not followed:
-            running.future.add_done_callback(lambda _: attempt.has_finished())
+            running.future.add_done_callback(lambda _: attempt.notify())
         return run
 
     def _finish(self, attempt: _Attempt) -> Run:

@@ -75,7 +75,7 @@ class Engine:
             failed: whether to give runs with a failure too. They serve to report on a run that has just been
                 made; to run such a page again may give something else.
         """
-        host = self._host()
+        host = self._surroundings()
         found = {}
         for page in pages:
             entry = self._cache.get(_key(page, host))
@@ -89,7 +89,7 @@ class Engine:
 
     def why_stale(self, page: Page) -> str:
         """Return why `kept` does not hold the run of a page, in words."""
-        entry = self._cache.get(_key(page, self._host()))
+        entry = self._cache.get(_key(page, self._surroundings()))
         with contextlib.suppress(*_DAMAGED):
             return f"its kept run no longer holds: {next(self._changes(entry))}"
         return (
@@ -163,7 +163,7 @@ class Engine:
 
     def _cache_writer(self, pages: Iterable[Page]) -> Keep:
         """Return what keeps the runs of pages that begin now."""
-        host, files = self._host(), NamedFiles(self.project, self._listings)
+        host, files = self._surroundings(), NamedFiles(self.project, self._listings)
         before = files.signatures()
         declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
         named = frozenset().union(*(names_in(page.script) for page in pages))
@@ -252,12 +252,12 @@ class Engine:
         return self._answers[probe]
 
     def _forget(self) -> None:
-        """Answer anew from now on."""
+        """Forget the answers to probes and the versions that are known, so that they are looked up again."""
         installed.cache_clear()
         self._answers, self._files = dict[str, str | None](), None
 
-    def _host(self) -> str:
-        """Return, as text, what besides the page and its files an outcome depends on; answer anew from now on."""
+    def _surroundings(self) -> str:
+        """Look again, and return as text what an outcome depends on besides the page and its files."""
         self._forget()
         project = self.project
         settings = dict(project.options), project.preload, project.name(project.snippets)
@@ -290,15 +290,15 @@ def engine_digest() -> str:
     return digest.hexdigest()
 
 
-def _key(page: Page, host: str) -> str:
+def _key(page: Page, surroundings: str) -> str:
     marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
-    parts = (page.name, page.key, host, json.dumps([page.settings.exclusive, page.settings.depends_on]), marks)
+    parts = (page.name, page.key, surroundings, json.dumps([page.settings.exclusive, page.settings.depends_on]), marks)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _dump_run(run: Run) -> dict[str, Any]:
     """Return what the cache keeps of a run: all but the blocks, which the page has."""
-    about = {field.name: getattr(run, field.name) for field in fields(run) if field.name not in ("results", "seen")}
+    about = {field.name: getattr(run, field.name) for field in fields(run) if field.name != "results"}
     return {"about": about, "outcomes": [asdict(outcome) for outcome in run.outcomes]}
 
 

@@ -31,7 +31,15 @@ START_LIMIT = 120.0  # seconds until a page's process must have begun its first 
 
 
 def run_in_child(server: Server, project: Project, running: Running, only: tuple[int, ...], nice: int) -> int | None:
-    """Run some blocks of a page in a process that this server forks, as `Runner._process`."""
+    """Run some blocks of a page in a process that this server forks.
+
+    Returns:
+        the place of the block that ended the process before its end; None if none did.
+
+    Raises:
+        CancelledError: the run was cancelled.
+        ServerLostError: the server has ended.
+    """
     folder = server.new_folder()
     running.messages.begin(folder / MESSAGES)
     try:

@@ -91,7 +91,7 @@ class Build:
             done: called for each of them when it has run, by this build or a later one.
             timeout: how many seconds after this one of them may run before `catch_up` takes it as far as it is, if
                 they are so few that they run at once; more begin when the build is `over`, which so has all
-                processors. None waits until all have run, however many.
+                processors. If it is None, this returns when every page has run, however many there are.
             finished_late: called, in any thread, with the file of a page that this build shows in part, when it has
                 run to its end.
 
@@ -132,7 +132,7 @@ class Build:
         few = 0 if timeout is None else FEW if self.pages else os.cpu_count() or 1
         runs |= self._attempts.run(stale, begin, finished, None if timeout is None else 0.0, finished_late, few)
         self._deadline, self._caught_up = time.monotonic() + (timeout or 0.0), False
-        self._await([page for page in stale if page in begun or self._is_saved(page)], few)
+        self._prioritize([page for page in stale if page in begun or self._is_saved(page)], few)
         before = self._as_before(programs, begun) if any(run.pending for run in runs.values()) else {}
         self.held_back = {path for path in before if not runs[path].pending}
         runs |= before
@@ -158,14 +158,14 @@ class Build:
         """Return whether a page's file has another text than in the last build."""
         return page.path in self.pages and self.pages[page.path].source != page.source
 
-    def _await(self, pages: list[Page], few: int) -> None:
-        """Run pages before those in the background, and show them as far as they have run, unless they are many."""
+    def _prioritize(self, pages: list[Page], few: int) -> None:
+        """Note that somebody waits for these pages, and run them before all others, unless they are more than `few`."""
         for page in pages if len(pages) <= few else ():
             self.awaited.add(page.path)
             self.engine.prioritize(page.path)
 
     def _as_before(self, pages: Iterable[Page], begun: Sequence[Page]) -> dict[Path, Run]:
-        """Return the runs of pages that the last build showed in part and for which nobody waits, as far as it did.
+        """Return the runs of those pages as the last build showed them that it showed in part and nobody waits for.
 
         To show what each has given since takes longer than all the rest of a build.
         """

@@ -65,7 +65,7 @@ def export_site(site: Path, config_file: Path | None, project: Project) -> int:
     if course.pages and not any((site / course.place(page).html).is_file() for page in course.pages):
         first = project.name(course.pages[0])
         raise ProjectError(f"{site}: holds no HTML of {first}; build the site there first")
-    build = _begun(project)
+    build = _finished_build(project)
     try:
         return print_failures(build.failures or finish(build, site, print_line))
     except OSError as error:
@@ -86,7 +86,7 @@ def _build_with_zensical(project: Project) -> int:
     command = _command(ZENSICAL, project)
     if not lists_extension(project):
         raise ProjectError(f"{project.mkdocs}: Zensical runs no plugins; add livepages to markdown_extensions")
-    build = _begun(project)
+    build = _finished_build(project)
     if build.failures:
         return print_failures(build.failures)
     print(*filter(None, (build.summary, build.hint)), sep="\n", flush=True)
@@ -113,7 +113,7 @@ def _drop_pages_of_zensical(project: Project) -> None:
         shutil.rmtree(kept) if kept.is_dir() else kept.unlink()
 
 
-def _begun(project: Project) -> Build:
+def _finished_build(project: Project) -> Build:
     """A build of a project whose pages have all run."""
     progress = Progress(print_line)
     build = Build(Engine(project))

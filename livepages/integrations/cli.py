@@ -33,87 +33,106 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # of terminals that have no UTF-8
-    parser = argparse.ArgumentParser(
-        "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--version", action="version", version=f"livepages {version('livepages')}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    run = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
-    run.add_argument(
-        "pages",
-        nargs="*",
-        type=Path,
-        metavar="PAGE",
-        help="Markdown files, or folders of them, to run now, changed or not; all stale ones if none",
-    )
-    run.add_argument("--all", action="store_true", help="run every page, changed or not")
-    run.add_argument("-v", "--verbose", action="store_true", help="print the output of every block")
-    run.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
-    run.add_argument("--shard", type=shard, metavar="INDEX/COUNT", help="run only this part of the pages, as 2/8")
-    run.set_defaults(act=_run)
-
-    new = commands.add_parser("new", help="write a first version of a page, and list the next steps")
-    new.add_argument("page", type=Path, metavar="PAGE", help="the Markdown file, as docs/basics/my-page.md")
-    new.set_defaults(act=_new)
-
-    check = commands.add_parser(
-        "check",
-        help="read every page and run nothing; list what cannot be read, what is not run, and what is not recorded",
-    )
-    check.set_defaults(act=_check)
-
-    record = commands.add_parser("record", help="run every page, or those named, and record the outputs of this host")
-    record.add_argument("pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files, or folders; all if none")
-    record.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
-    record.add_argument("--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)")
-    record.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
-    record.set_defaults(act=_record)
-
-    compare = commands.add_parser("compare", help="list the blocks whose output differs between two hosts")
-    compare.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
-    compare.add_argument("new", metavar="HOST", help="the other")
-    compare.add_argument("--markdown", action="store_true", help="as Markdown, page by page, with the outputs folded")
-    compare.set_defaults(act=_compare)
-
-    build = commands.add_parser("build", help="build the site with the named program; the pages are the same with each")
-    build.add_argument(
-        "program",
-        choices=PROGRAMS,
-        help=f"the program, which must be installed; {MATERIALX} is {PROPERDOCS} with that theme",
-    )
-    build.add_argument(
-        "--no-execute",
-        action="store_true",
-        help=f"run nothing, and fail if the run of a page is not kept; as the variable {NO_EXECUTE} does everywhere",
-    )
-    build.set_defaults(act=lambda options, project: build_site(options.program, options.no_execute, project))
-
-    export = commands.add_parser(
-        "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
-    )
-    export.add_argument("site", type=Path, metavar="SITE", help="the folder that holds the built site")
-    export.add_argument(
-        "-f", "--config-file", type=Path, metavar="FILE", help="what it was built from (default: the project's)"
-    )
-    export.set_defaults(act=lambda options, project: export_site(options.site, options.config_file, project))
-
-    clean = commands.add_parser("clean", help="delete the cached results and compiled programs of earlier runs")
-    clean.set_defaults(act=_clean)
-
+    parser = _parser()
     options = parser.parse_args(arguments)
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it is while modules are imported
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        status = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
+        code = options.act(options, find_project(options.pages[0] if getattr(options, "pages", None) else Path.cwd()))
         sys.stdout.flush()
     except (ProjectError, WorkerError) as error:
         parser.exit(2, f"livepages: error: {error}\n")
     except KeyboardInterrupt:
         _interrupted()
     except BrokenPipeError as error:
-        status = _closed_output_status(error)
-    sys.exit(status)
+        code = _closed_output_status(error)
+    sys.exit(code)
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line, whose result has the function to carry out as ``act``."""
+    parser = argparse.ArgumentParser(
+        "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"livepages {version('livepages')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run_command = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
+    run_command.add_argument(
+        "pages",
+        nargs="*",
+        type=Path,
+        metavar="PAGE",
+        help="Markdown files, or folders of them, to run now, changed or not; all stale ones if none",
+    )
+    run_command.add_argument("--all", action="store_true", help="run every page, changed or not")
+    run_command.add_argument("-v", "--verbose", action="store_true", help="print the output of every block")
+    run_command.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
+    run_command.add_argument(
+        "--shard", type=shard, metavar="INDEX/COUNT", help="run only this part of the pages, as 2/8"
+    )
+    run_command.set_defaults(act=_run)
+
+    new_command = commands.add_parser("new", help="write a first version of a page, and list the next steps")
+    new_command.add_argument("page", type=Path, metavar="PAGE", help="the Markdown file, as docs/basics/my-page.md")
+    new_command.set_defaults(act=_new)
+
+    check_command = commands.add_parser(
+        "check",
+        help="read every page and run nothing; list what cannot be read, what is not run, and what is not recorded",
+    )
+    check_command.set_defaults(act=_check)
+
+    record_command = commands.add_parser(
+        "record", help="run every page, or those named, and record the outputs of this host"
+    )
+    record_command.add_argument(
+        "pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files, or folders; all if none"
+    )
+    record_command.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
+    record_command.add_argument(
+        "--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)"
+    )
+    record_command.add_argument(
+        "-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)"
+    )
+    record_command.set_defaults(act=_record)
+
+    compare_command = commands.add_parser("compare", help="list the blocks whose output differs between two hosts")
+    compare_command.add_argument("old", metavar="HOST", help="a name among the records, or the path of a host's record")
+    compare_command.add_argument("new", metavar="HOST", help="the other")
+    compare_command.add_argument(
+        "--markdown", action="store_true", help="as Markdown, page by page, with the outputs folded"
+    )
+    compare_command.set_defaults(act=_compare)
+
+    build_command = commands.add_parser(
+        "build", help="build the site with the named program; the pages are the same with each"
+    )
+    build_command.add_argument(
+        "program",
+        choices=PROGRAMS,
+        help=f"the program, which must be installed; {MATERIALX} is {PROPERDOCS} with that theme",
+    )
+    build_command.add_argument(
+        "--no-execute",
+        action="store_true",
+        help=f"run nothing, and fail if the run of a page is not kept; as the variable {NO_EXECUTE} does everywhere",
+    )
+    build_command.set_defaults(act=lambda options, project: build_site(options.program, options.no_execute, project))
+
+    export_command = commands.add_parser(
+        "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
+    )
+    export_command.add_argument("site", type=Path, metavar="SITE", help="the folder that holds the built site")
+    export_command.add_argument(
+        "-f", "--config-file", type=Path, metavar="FILE", help="what it was built from (default: the project's)"
+    )
+    export_command.set_defaults(act=lambda options, project: export_site(options.site, options.config_file, project))
+
+    clean_command = commands.add_parser("clean", help="delete the cached results and compiled programs of earlier runs")
+    clean_command.set_defaults(act=_clean)
+    return parser
 
 
 def _interrupted() -> NoReturn:
@@ -191,9 +210,7 @@ The problem, and what you will be able to do about it, in a sentence or two.
 print(1 + 1)
 ```
 """
-
-
-_EXECUTED = ' exec="on" source="above" result="text"'  # where a bare fence is only shown
+_OPTIONS_TO_RUN = ' exec="on" source="above" result="text"'  # where a bare fence is only shown
 
 
 def _new(options: argparse.Namespace, project: Project) -> int:
@@ -204,7 +221,7 @@ def _new(options: argparse.Namespace, project: Project) -> int:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as stream:
-            stream.write(_PAGE.format(title=title, options=_EXECUTED if project.fences == "exec" else ""))
+            stream.write(_PAGE.format(title=title, options=_OPTIONS_TO_RUN if project.fences == "exec" else ""))
     except OSError as error:
         why = "there is such a page already" if file.exists() else f"cannot be written: {error.strerror}"
         raise ProjectError(f"{options.page}: {why}") from None

@@ -20,8 +20,8 @@ from livepages.source import Block, Page
 from livepages.worker import Runtime
 
 _ID = re.compile(r"""<[^>]*\s(?:id|name)=["']?([^"'\s>]+)""")
-# The fences that a site's Markdown shows as code: all of ours; those without options; of these, those outside lists and
-# quotes; or none.
+# The fences that a site's Markdown shows as code: all that the engine writes; those without options; of those without
+# options, the ones outside lists and quotes; or none.
 FenceSupport = Literal["all", "bare", "outer", "none"]
 _RECORDED = " live-recorded"  # the class of a result that shows a record, not an outcome of this build
 
@@ -91,7 +91,7 @@ def _section(page: Page, block: Block) -> str:
 def anchors_made(page: Page, run: Run) -> set[str] | None:
     """The anchors that a page has by its run: those in output that is HTML, and while it runs, those that may come.
 
-    Which of the blocks show anything decides their anchors. None if there may be any: of output that is missing.
+    None if output that is still missing may bring any anchors.
     """
     missing = [result for result in run.on_page if result.outcome.pending or result.failure or result.stopped_by]
     if any(result.block.options.result == "markdown" or result.block.options.html for result in missing):

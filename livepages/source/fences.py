@@ -110,7 +110,7 @@ def directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
-    """Finds fences as pymdownx.superfences does, which it is but for that it notes them instead of replacing them.
+    """The reader of pymdownx.superfences, which here notes the fences that it finds and replaces none.
 
     Args:
         md: has the extension.

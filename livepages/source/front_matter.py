@@ -76,9 +76,15 @@ def read_front_matter(lines: Sequence[str], runtime: Runtime) -> tuple[Settings,
     except SettingError as error:
         raise refuse(error.name, error.wanted) from None
     given: dict[str, Any] = values
-    timeout, exclusive = given.get("timeout", 0.0), given.get("exclusive", False)
-    depends_on = tuple(given.get("depends_on", ()))
-    return Settings(timeout, exclusive, depends_on, of_runtime, runtime.settings_summary(of_runtime), where), values
+    settings = Settings(
+        timeout=given.get("timeout", 0.0),
+        exclusive=given.get("exclusive", False),
+        depends_on=tuple(given.get("depends_on", ())),
+        runtime=of_runtime,
+        settings_summary=runtime.settings_summary(of_runtime),
+        lines=where,
+    )
+    return settings, values
 
 
 @cache

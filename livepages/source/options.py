@@ -21,7 +21,7 @@ class Affects(Enum):
 
     PROGRAM = "which blocks run, and on what each rests; a block's key covers those it rests on"
     RUN = "what running the block gives; its value belongs to the block's key"
-    CHECK = "what the result is held against, after the run"
+    CHECK = "what the result must be and how long it may take; no part of the key"
     PAGE = "how the page shows the block"
 
 

@@ -107,11 +107,11 @@ class Block:
     def expected(self) -> Expected:
         """The outcome that the page expects of the block."""
         return Expected(
-            self.options.raises,
-            self.options.match,
-            bool(self.options.alt) if self.shows_figures else None,
-            self.expected_output,
-            self.expected_output_ignore_whitespace,
+            raises=self.options.raises,
+            match=self.options.match,
+            figures=bool(self.options.alt) if self.shows_figures else None,
+            output=self.expected_output,
+            ignore_whitespace=self.expected_output_ignore_whitespace,
         )
 
 

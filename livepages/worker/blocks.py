@@ -30,6 +30,8 @@ from livepages.worker.text import message_of
 from livepages.worker.timer import LoadAdjustedTimer
 from livepages.worker.unbound import NotBound
 
+THREAD_GRACE = 1.0  # seconds, of a computer with little else to do, in which threads that a page has begun may end
+
 
 class Blocks:
     """The blocks of a page, run one after another, with what has become of those before."""
@@ -55,30 +57,27 @@ class Blocks:
         self._unbound = {block.namespace: NotBound() for block in job.blocks}
 
     def run(self, number: int) -> Iterator[Message]:
-        """Run a block, unless it must not; yield the messages that say so, each when it is true."""
+        """Run a block, unless it must not; yield the messages of its beginning and its end as they happen."""
         block = self._job.blocks[number]
-        absent = self._unbound[block.namespace]
+        unbound = self._unbound[block.namespace]
         if block.namespace in self._stopped:
             yield BlockFinished(number, self._stopped[block.namespace])
             return
         if number != self._job.only[0]:
             self._capture.begin(number)
         yield BlockStarted(number)
-        outcome = _skip_outcome(block, self._runtime) or absent.check(block)
-        if outcome:
-            if outcome.skipped:
-                absent.skip(block)
-            failed = bool(outcome.process_error)
-        else:
+        outcome = _skip_outcome(block, self._runtime) or unbound.check(block)
+        if outcome is None:
             outcome = self._execute(number, block)
-            failed = bool(check_outcome(block.expected, outcome))
-            raised = outcome.raised.name if outcome.raised else ""
-            if not failed:
-                absent.ran(block)
-            elif raised in absent.lines and not outcome.process_error:
-                outcome, failed = absent.skip(block, raised), False
+            missing = outcome.raised.name if outcome.raised else ""
+            if missing in unbound.lines and not outcome.process_error and check_outcome(block.expected, outcome):
+                outcome = unbound.outcome_without(missing)
             self._outcomes[number] = outcome
-        if failed and not block.is_value:
+        if outcome.skipped:
+            unbound.skip(block)
+        elif check_outcome(block.expected, outcome) is None:
+            unbound.ran(block)
+        elif not block.is_value:
             self._stopped[block.namespace] = stopped_after(number, block.line)
         yield BlockFinished(number, outcome)
 
@@ -143,12 +142,12 @@ def _restore_cwd(work: str) -> bool:
 
 
 def _left_running(started: dict[threading.Thread, int]) -> list[tuple[threading.Thread, int]]:
-    """The threads that keep a script from ending, after a second's grace, and the block that began each."""
+    """The threads that keep a script from ending, after some grace, and the block that began each."""
     clock = LoadAdjustedTimer()
     running = [thread for thread in started if not thread.daemon]
     if any(thread.is_alive() for thread in running):
         gc.collect()  # some end with the iterator that they work for
-    while running and clock.seconds() < 1.0:
+    while running and clock.seconds() < THREAD_GRACE:
         running[0].join(0.02)
         running = [thread for thread in running if thread.is_alive()]
     return [(thread, started[thread]) for thread in running]

@@ -59,7 +59,7 @@ class Dependencies:
         os.environ.__class__ = _variables(self._variable)
 
     def go_on(self, report: Callable[[tuple[str, ...], tuple[str, ...], dict[str, str | None]], None]) -> None:
-        """Note what this process looks up, which may be another than before; one that it forks reports by `report`.
+        """Watch this process from now on, which may be a fork of the one that was watched before.
 
         Args:
             report: reports to the parent that a forked process has looked up these files, and these probes, and

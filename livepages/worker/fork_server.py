@@ -106,8 +106,8 @@ class _Template:
     """A copy of the server, which imports modules and then serves the jobs that begin with them."""
 
     pid: int
-    jobs: int  # the descriptor that it reads jobs from
-    progress_fd: int  # the descriptor that it reports its progress by (`import_modules`)
+    job_writer: int  # the descriptor that its jobs are written to
+    progress_reader: int  # the descriptor that its progress is read from (`import_modules`)
     root: str  # of the project
     began: float = field(default_factory=time.monotonic)
     progress: bytes = b""
@@ -160,7 +160,7 @@ class ForkServer:
         gc.freeze()
         unread = b""
         while not self._drains or self._running:
-            starting = {one.progress_fd: key for key, one in self._templates.items() if one.waiting is not None}
+            starting = {one.progress_reader: key for key, one in self._templates.items() if one.waiting is not None}
             jobs = [] if self._drains else [self._jobs]
             readable, _, _ = select.select([self._woken, *jobs, *starting], [], [], 1 if starting else None)
             if self._woken in readable:
@@ -226,7 +226,7 @@ class ForkServer:
             template = None
         template = self._templates[key] = template or self._new_template(job, modules)
         if template.waiting is None:
-            _write(template.jobs, encode(job))
+            _write(template.job_writer, encode(job))
         else:
             template.waiting.append(job)
 
@@ -265,7 +265,9 @@ class ForkServer:
         """Close the server's own descriptors, in a process that it has forked."""
         own = {self._status_fd, self._lock, self._woken, self._wake, self._jobs} - {0}
         for template in self._templates.values():
-            own |= {template.jobs} if template.waiting is None else {template.jobs, template.progress_fd}
+            own |= (
+                {template.job_writer} if template.waiting is None else {template.job_writer, template.progress_reader}
+            )
         for descriptor in own:
             os.close(descriptor)
 
@@ -308,18 +310,18 @@ class ForkServer:
     def _read_progress(self, key: str) -> None:
         """Read the progress of a template that is being made; when it is ready or has failed, do what waits for it."""
         template = self._templates[key]
-        data = os.read(template.progress_fd, 1 << 16)
+        data = os.read(template.progress_reader, 1 << 16)
         template.progress += data
         if data:
             return
-        os.close(template.progress_fd)
+        os.close(template.progress_reader)
         *earlier, last = template.progress.decode().splitlines() or [""]
         waiting, template.waiting = template.waiting or [], None
         if last.startswith(READY):
             template.answers = json.loads(last.removeprefix(READY))
         else:
             del self._templates[key]
-            os.close(template.jobs)
+            os.close(template.job_writer)
             os.kill(template.pid, signal.SIGKILL)
             os.waitpid(template.pid, 0)
             if not last:  # the settings are refused, as they will be in each page's own process
@@ -337,8 +339,8 @@ class ForkServer:
 
     def _drain(self, template: _Template) -> None:
         """Let a template end when its pages have ended."""
-        _write(template.jobs, b"\n" + _DRAIN + b"\n")
-        os.close(template.jobs)
+        _write(template.job_writer, b"\n" + _DRAIN + b"\n")
+        os.close(template.job_writer)
         self._draining.add(template.pid)
 
 

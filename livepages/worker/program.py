@@ -169,6 +169,7 @@ class Program:
         return lines
 
     def _shown(self, frame: traceback.FrameSummary) -> bool:
+        """Return whether a frame is the page's or the project's own; stacks that a page prints are for `tracebacks`."""
         return frame.filename in self._before or is_local(frame.filename, self._root)
 
 

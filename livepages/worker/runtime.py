@@ -38,7 +38,9 @@ class Runtime:
     """
 
     name: ClassVar[str] = "python"
-    libraries: ClassVar[tuple[str, ...]] = ()  # modules whose import in a page chooses it, unless the project does
+    libraries: ClassVar[
+        tuple[str, ...]
+    ] = ()  # modules whose import in a page chooses it if it is built in and the project chooses none
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
     environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
     process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set

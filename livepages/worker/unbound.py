@@ -1,10 +1,7 @@
-"""The names that blocks would have bound which did not run."""
+"""The names that are not bound because the blocks that bind them did not run."""
 
 from livepages.worker.names import bound_names, function_needs, needed_names
-from livepages.worker.protocol import (
-    BlockSpec,
-    Outcome,
-)
+from livepages.worker.protocol import BlockSpec, Outcome
 
 
 class NotBound:
@@ -14,11 +11,13 @@ class NotBound:
         self.lines: dict[str, int] = {}  # of the blocks, by name
         self._ran: list[BlockSpec] = []
 
-    def skip(self, block: BlockSpec, name: str = "") -> Outcome:
-        """Note that a block did not run, and return its outcome if the reason is this name."""
-        reason = f"needs {name} from the block on line {self.lines[name]}, which did not run" if name else ""
+    def outcome_without(self, name: str) -> Outcome:
+        """Return the outcome of a block that needs one of the names."""
+        return Outcome(skipped=f"needs {name} from the block on line {self.lines[name]}, which did not run")
+
+    def skip(self, block: BlockSpec) -> None:
+        """Note that a block did not run."""
         self.lines |= dict.fromkeys(bound_names(block.code) - self.lines.keys(), block.line)
-        return Outcome(skipped=reason)
 
     def ran(self, block: BlockSpec) -> None:
         """Note that a block ran, and bound what it binds."""
@@ -38,4 +37,4 @@ class NotBound:
             needed |= new
             new = set().union(*(functions.get(name, ()) for name in new)) - needed
         missing = min(needed & self.lines.keys(), default="")
-        return self.skip(block, missing) if missing else None
+        return self.outcome_without(missing) if missing else None
