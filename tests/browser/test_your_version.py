@@ -62,7 +62,7 @@ def test_names_that_the_chosen_release_lacks_are_marked_until_it_is_taken_back(v
     mark.focus()
     expect(page.locator("#live-card")).to_contain_text(f"Not yet in your JAX {RELEASE}.")
     choose(page, "")
-    expect(page.locator(".live-lacking, .live-heard, .live-yours, [aria-description]")).to_have_count(0)
+    expect(page.locator(".live-lacking, .live-heard, .live-yours, .md-content [aria-description]")).to_have_count(0)
     expect(button).to_be_visible()
 
 
