@@ -24,7 +24,7 @@ _OPTION = r"""\w+=["']"""
 
 def pytest_configure() -> None:
     """Refuse to test another checkout's engine, which may be the one that is installed."""
-    here, tested = (Path(file).parents[1] for file in (__file__, livepages.__file__))
+    here, tested = (Path(file).resolve().parents[1] for file in (__file__, livepages.__file__))
     if tested != here:
         raise pytest.UsageError(f"these tests would test {tested}; run them with PYTHONPATH={here}")
 

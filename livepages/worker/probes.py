@@ -61,7 +61,7 @@ def content(file: Path) -> str | None:
 
 
 def signature(file: Path) -> tuple[int, ...] | None:
-    """Return numbers that differ as soon as a file is another one or was written to; None if it is not there.
+    """Return numbers that change when a file is replaced or written to; None if there is no file.
 
     Any program can set a file's modification time, but not its change time.
     """
