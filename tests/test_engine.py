@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from livepages.execution import engine
+from livepages.execution import keys
 from livepages.execution.named_files import Listing, NamedFiles
 from livepages.worker import probes, runtime
 from livepages.worker.jax_runtime import JaxRuntime
@@ -94,7 +94,7 @@ def test_prose_titles_and_other_files_are_not(site: Site, page: Path) -> None:
         lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"]),
         lambda patch: patch.setattr(JaxRuntime, "accelerators", lambda _: ["NVIDIA H200"] * 2),
         lambda patch: patch.setattr(runtime, "version", lambda name: "9.9"),
-        lambda patch: patch.setattr(engine, "engine_digest", lambda: "another engine"),
+        lambda patch: patch.setattr(keys, "engine_digest", lambda: "another engine"),
     ],
     ids=[
         "JAX_*",

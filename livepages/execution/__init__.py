@@ -5,7 +5,8 @@ Knows nothing of MkDocs, nor of how a page is rendered.
 
 from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
-from livepages.execution.engine import Engine, engine_digest
+from livepages.execution.engine import Engine
+from livepages.execution.keys import engine_digest
 from livepages.execution.processes import FIXED, WorkerError
 from livepages.execution.results import (
     BlockResult,

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from livepages.execution.engine import CacheEntry, Engine, Keep
+from livepages.execution.keys import run_key
 from livepages.execution.results import Run
-from livepages.execution.running import Running, finished
+from livepages.execution.running import Running, finished, limits
 from livepages.source import Page
 from livepages.worker import signature
 
@@ -38,7 +39,8 @@ class _Attempt:
 
     def is_current(self, page: Page, engine: Engine, modules: Mapping[Path, object]) -> bool:
         """Return whether to run the page again would be the same; one that failed also runs again when it is saved."""
-        if _program(self.running.task.page) != _program(page):
+        began = self.running.task.page
+        if run_key(began) != run_key(page) or limits(began, engine.project) != limits(page, engine.project):
             return False
         if self.entry is None:
             return modules == self.modules
@@ -139,8 +141,3 @@ class BackgroundRuns:
             attempt.reported = True
             self._done(page, run)
         return run
-
-
-def _program(page: Page) -> object:
-    """Return what decides the results of a page besides the files that it uses."""
-    return page.key, page.settings, [(block.options.timeout, block.marks, block.importorskip) for block in page.program]

@@ -1,18 +1,17 @@
 """The engine, which every integration calls: pages to runs, through the cache."""
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
+from livepages.execution.keys import run_key, surroundings
 from livepages.execution.named_files import Listing, NamedFiles, names_in
 from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, faults_of, pair_results
@@ -75,10 +74,10 @@ class Engine:
             failed: whether to give runs with a failure too. They serve to report on a run that has just been
                 made; to run such a page again may give something else.
         """
-        host = self._surroundings()
+        here = self._look_around()
         found = {}
         for page in pages:
-            entry = self._cache.get(_key(page, host))
+            entry = self._cache.get(run_key(page, here))
             with contextlib.suppress(*_DAMAGED):
                 if entry and (failed or not entry["failed"]) and not any(self._changes(entry)):
                     loaded = self._loaded.get(page.path)
@@ -89,7 +88,7 @@ class Engine:
 
     def why_stale(self, page: Page) -> str:
         """Return why `kept` does not hold the run of a page, in words."""
-        entry = self._cache.get(_key(page, self._surroundings()))
+        entry = self._cache.get(run_key(page, self._look_around()))
         with contextlib.suppress(*_DAMAGED):
             return f"its kept run no longer holds: {next(self._changes(entry))}"
         return (
@@ -163,7 +162,7 @@ class Engine:
 
     def _cache_writer(self, pages: Iterable[Page]) -> Keep:
         """Return what keeps the runs of pages that begin now."""
-        host, files = self._surroundings(), NamedFiles(self.project, self._listings)
+        here, files = self._look_around(), NamedFiles(self.project, self._listings)
         before = files.signatures()
         declared = {page.path: {one: self._answer(one) for one in self._declared(page)} for page in pages}
         named = frozenset().union(*(names_in(page.script) for page in pages))
@@ -173,7 +172,7 @@ class Engine:
             probes = {probe for probe in run.probes if _is_open(probe)}
             probes |= {"root"} if _is_tied_to(self.project.root, run) else set()
             answers = {probe: run_probe(probe, str(self.project.root)) for probe in probes}
-            match self._cache.get(_key(page, host)):  # which may be damaged
+            match self._cache.get(run_key(page, here)):  # which may be damaged
                 case {"answers": dict(earlier)}:
                     pass
                 case _:
@@ -191,7 +190,7 @@ class Engine:
             }
             if not run.pending:
                 try:
-                    self._cache.put(_key(page, host), entry)
+                    self._cache.put(run_key(page, here), entry)
                     self._has_kept = True
                 except OSError as error:
                     self._warn_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
@@ -256,12 +255,10 @@ class Engine:
         installed.cache_clear()
         self._answers, self._files = dict[str, str | None](), None
 
-    def _surroundings(self) -> str:
-        """Look again, and return as text what an outcome depends on besides the page and its files."""
+    def _look_around(self) -> str:
+        """Look up anew what all runs rest on, and return it as `run_key` takes it."""
         self._forget()
-        project = self.project
-        settings = dict(project.options), project.preload, project.name(project.snippets)
-        return json.dumps([project.runtime.fingerprint(), engine_digest(), *settings], sort_keys=True, default=str)
+        return surroundings(self.project)
 
     def _changes(self, entry: CacheEntry) -> Iterator[str]:
         """Yield each change of something that a kept run rests on, in words."""
@@ -277,23 +274,6 @@ def _is_open(probe: str) -> bool:
     """Return whether a probe can have another answer in the next build."""
     kind, _, name = probe.partition(" ")
     return kind != "variable" or is_inherited(name)
-
-
-@cache
-def engine_digest() -> str:
-    """A digest of the source of the whole library."""
-    folder = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*.py")):
-        source = file.read_bytes()
-        digest.update(f"{file.relative_to(folder).as_posix()}\0{len(source)}\0".encode() + source)
-    return digest.hexdigest()
-
-
-def _key(page: Page, surroundings: str) -> str:
-    marks = json.dumps([(block.marks, block.importorskip) for block in page.program])
-    parts = (page.name, page.key, surroundings, json.dumps([page.settings.exclusive, page.settings.depends_on]), marks)
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _dump_run(run: Run) -> dict[str, Any]:

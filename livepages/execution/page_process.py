@@ -10,8 +10,8 @@ from pathlib import Path
 
 from livepages.execution.jobs import job
 from livepages.execution.processes import Process, Server, ServerLostError, WorkerError
-from livepages.execution.running import Running, outcomes_of
-from livepages.source import Page, Project
+from livepages.execution.running import Running, limits, outcomes_of
+from livepages.source import Project
 from livepages.worker import (
     CRASH,
     EXIT_CANNOT_REPORT,
@@ -45,7 +45,7 @@ def run_in_child(server: Server, project: Project, running: Running, only: tuple
     try:
         process = server.start(job(running.task, folder, project, only, nice))
         try:
-            status, process_error = _watch(process, folder, _limits(project, running.task.page), running)
+            status, process_error = _watch(process, folder, limits(running.task.page, project), running)
         except ServerLostError:
             running.messages.read(len(running.task.page.cases))
             raise
@@ -55,12 +55,6 @@ def run_in_child(server: Server, project: Project, running: Running, only: tuple
     finally:
         running.messages.end()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _limits(project: Project, page: Page) -> list[float]:
-    """Seconds each block of the page may take."""
-    default = page.settings.timeout or project.timeout
-    return [block.options.timeout or default for block in page.cases]
 
 
 def _watch(process: Process, folder: Path, limits: Sequence[float], running: Running) -> tuple[int | None, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from livepages.execution.results import Run, pair_results
-from livepages.source import Block, Page
+from livepages.source import Block, Page, Project
 from livepages.worker import BlockFinished, BlockStarted, LateFailure, Message, Outcome, decode
 
 
@@ -32,6 +32,12 @@ def start_order(page: Page) -> tuple[bool, int]:
     One with many blocks takes long, so it had better not be last; one that runs alone has to be.
     """
     return page.settings.exclusive, -len(page.cases)
+
+
+def limits(page: Page, project: Project) -> list[float]:
+    """Return how many seconds each block of a page may take."""
+    default = page.settings.timeout or project.timeout
+    return [block.options.timeout or default for block in page.cases]
 
 
 class Messages:
