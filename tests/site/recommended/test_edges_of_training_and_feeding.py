@@ -405,7 +405,10 @@ def test_a_root_is_found_in_any_dtype(dtype: Any) -> None:
 
 
 def test_a_token_outside_the_vocabulary_reads_another_row_as_stated() -> None:
-    says("train/transformer.md", "for one beyond the vocabulary, JAX takes the last row of `embed`, for -1 as well")
+    says(
+        "train/transformer.md",
+        "For a number beyond the vocabulary, and for -1 as well, JAX takes the last row of `embed`",
+    )
     params = transformer.init(jax.random.key(0), 5, 8, 2, 1)
     last = transformer.forward(params, jnp.array([1, 4]))[0]
     for token in 5, 1000, -1:

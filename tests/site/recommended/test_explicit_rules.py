@@ -236,7 +236,7 @@ def biased() -> Callable[..., Any]:
 
 @pytest.mark.parametrize("loop", ["scan", "while_loop"])
 def test_a_loop_that_adds_partial_sums_from_outside_is_right_only_as_stated(loop: str) -> None:
-    shows(f"{PAGE}#unreduced", "a partial sum made outside the loop is wrong, too, and on jax 0.10.2 so is a `scan`")
+    shows(f"{PAGE}#unreduced", "if it adds a partial sum made outside the loop. On jax 0.10.2, so is a `scan`")
     loops: dict[str, Callable[[Any], Any]] = {
         "scan": lambda u: jax.lax.scan(lambda c, _: (c + u, None), u, None, 2)[0],
         "while_loop": lambda u: jax.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] + u), (0, u))[1],
