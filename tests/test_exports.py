@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +26,7 @@ from livepages.exporters.html_to_markdown import as_markdown
 from livepages.exporters.kernel_bridge import needed_parts
 from livepages.exporters.kernel_program import kernel_program
 from livepages.exporters.script_helpers import MustRaise, SiteFiles, show_figures, source
+from livepages.records import Entry, entry, short_key
 from livepages.source import PageError, ProjectError, find_project
 from livepages.worker import find_runtime, runtimes
 from tests.conftest import Reader, Site
@@ -701,3 +703,24 @@ def test_a_module_for_kernels_imports_those_before_it_alone(name: str) -> None:
         assert not imported or imported in defined
         defined.add(module)
     assert len(defined) > 4
+
+
+def test_a_reader_records_of_a_block_what_the_engine_records(site: Site) -> None:
+    code = "class Shape:\n    def _repr_html_(self):\n        return '<b>2</b>'\n\n    def __repr__(self):\n        return 'two'\n\n\nprint('one')\nShape()"
+    page, run = site.run(code)
+    [block] = page.blocks
+    recorded = entry(run.results[0])
+    published = {"stdout": "one\n", "stderr": "", "error": "", "figures": 0, "shown": "two"}
+    here = {"cell": {"key": short_key(block)}, "code": code, "published": published, "whole": True}
+    here |= {"stdout": "one\n", "stderr": "", "figures": 0, "shown": "two"}
+    script = (
+        "import json, sys\nfrom IPython.core.interactiveshell import InteractiveShell\n"
+        "shell = InteractiveShell.instance()\nprogram, code, here = map(json.loads, sys.stdin)\n"
+        "shell.run_cell(program)\nbridge = sys.modules['_live_kernel_bridge'].page\nshell.run_cell(code)\n"
+        "print(bridge.report(json.dumps(here)))\nprint(json.dumps([*bridge._entries.values()]))"
+    )
+    given = "\n".join(map(json.dumps, (kernel_program(find_runtime("python"), ""), code, here)))
+    done = subprocess.run([sys.executable, "-c", script], input=given, capture_output=True, text=True, check=True)
+    *_, report, entries = done.stdout.splitlines()
+    assert json.loads(report)["difference"] == "" and json.loads(report)["compared"]
+    assert replace(Entry(**json.loads(entries)[0]), seconds=0.0, counts={}) == replace(recorded, seconds=0.0, counts={})

@@ -21,15 +21,17 @@ import time
 import zipfile
 from collections.abc import Mapping
 from contextlib import ExitStack
-from types import ModuleType, SimpleNamespace
+from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from livepages.execution.truncate import MESSAGE, head, truncated_output
 from livepages.records.differences import differ
+from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, entry_data, make_entry
 from livepages.worker.names import bound_names, needed_names
-from livepages.worker.text import escaped, mask_addresses, message_of, overwritten, stripped
+from livepages.worker.text import escaped, mask_addresses, message_of, overwritten
 
-NOT_RUN = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
+NOT_RUN_HERE = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
 # What a kernel reports in another way than a page's process: where a syntax error is, colors, and the line of a program
 # whose guards are in the notebook's code but not in the page's; and where the page's modules lie.
 KERNELS = (
@@ -168,8 +170,8 @@ class KernelBridge:
 
         Args:
             given: JSON: the ``cell`` (the notebook's data about its block), its ``code``, what was ``published`` of it,
-                and what it printed here, ``stdout``, ``stderr`` and ``figures``; ``whole`` if it is unedited, and so is
-                all before it.
+                and what it gave here, ``stdout``, ``stderr``, ``shown`` and ``figures``; ``whole`` if it is unedited,
+                and so is all before it.
 
         Returns:
             ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_expected``, whether
@@ -181,39 +183,35 @@ class KernelBridge:
         streams = truncated_output((name, _shown(self._in_script(request[name]))) for name in ("stdout", "stderr"))
         stdout, stderr = (dict(streams).get(name, "") for name in ("stdout", "stderr"))
         error = f"{raised}: {head(message, MESSAGE)}" if raised else ""
-        skipped = stdout.startswith(NOT_RUN)
+        skipped = stdout.startswith(NOT_RUN_HERE)
         must, match = cell.get("raises", ""), cell.get("match", "")
         meant = must in self._last["names"] and bool(re.search(match, message)) if raised else not must
         if skipped:
-            outcome, error = "not run", stdout.removeprefix(NOT_RUN)
+            outcome, error = NOT_RUN, stdout.removeprefix(NOT_RUN_HERE)
             stdout, meant = "", True
         else:
-            outcome = "failed" if not meant else "raised" if raised else "ran"
-        here = _outcome("raised" if raised else outcome, request["figures"], error, stdout, stderr)
-        before = _outcome(
-            "raised" if published["error"] else "ran",
-            published["figures"],
-            published["error"],
-            published["stdout"],
-            published["stderr"],
+            outcome = FAILED if not meant else RAISED if raised else RAN
+        seconds = self._last["seconds"]
+        entry = make_entry(
+            request["code"],
+            seconds,
+            key=cell.get("key", ""),
+            outcome=outcome,
+            counts=self._last["counts"],
+            figures=request["figures"],
+            shown=request["shown"],
+            stdout=stdout,
+            stderr=stderr,
+            error=error,
         )
+        before = make_entry("", 0.0, key="", outcome=RAISED if published["error"] else RAN, **published)
         known = not skipped and not cell.get("unknown")
         patterns = (*self._runtime.noise_patterns, *KERNELS)
         options = cell.get("tolerance", 0.0), cell.get("volatile", False), patterns
+        here = replace(entry, outcome=RAISED) if raised else entry
         difference = differ(before, here, *options) if known else None
-        seconds, counts = self._last["seconds"], self._last["counts"]
-        if request["whole"] and cell.get("key"):
-            entry = {
-                "key": cell["key"],
-                "code": next((line.strip() for line in request["code"].splitlines() if line.strip()), ""),
-                "outcome": outcome,
-                "seconds": float(f"{seconds:.2g}"),
-                **counts,
-                "figures": request["figures"],
-                **{"stdout": stripped(stdout), "stderr": stripped(stderr), "error": stripped(error)},
-            }
-            lean = {name: value for name, value in entry.items() if value not in ("", 0) or name == "seconds"}
-            self._entries[cell["key"]] = lean
+        if request["whole"] and entry.key:
+            self._entries[entry.key] = entry_data(entry)
         answer = {
             "device": self._runtime.device() if self._runtime.backend_initialized() else "",
             "release": self._runtime.release,
@@ -320,11 +318,6 @@ def _line(prompt: object = "") -> str:
     if not (line := sys.stdin.readline()):
         raise EOFError("EOF when reading a line")
     return line.removesuffix("\n")
-
-
-def _outcome(outcome: str, figures: int, error: str, stdout: str, stderr: str) -> Any:
-    text = "\n".join(part for part in (stdout, stderr, error) if part)
-    return SimpleNamespace(outcome=outcome, figures=figures, error=error, text=text)
 
 
 def _shown(text: str) -> str:

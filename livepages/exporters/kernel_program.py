@@ -10,7 +10,13 @@ from livepages.exporters import kernel_bridge
 from livepages.worker import Runtime
 
 NAME = "live-kernel.py"  # below the site's root
-SHARED = "records.differences", "execution.truncate", "worker.names", "worker.text"  # what `kernel_bridge` imports
+SHARED = (
+    "worker.text",
+    "worker.names",
+    "execution.truncate",
+    "records.differences",
+    "records.entries",
+)  # what `kernel_bridge` imports
 PACKAGE = "_live_"  # what the names of the modules begin with there, where an engine may be installed as well
 
 _LOADER = '''"""What a page of this site runs in a reader's kernel, besides the code that it shows."""

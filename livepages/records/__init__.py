@@ -3,8 +3,9 @@
 from livepages.records.check import check_block, check_blocks, check_page, same_kind
 from livepages.records.comparison import Comparison, PageBlock, compare
 from livepages.records.differences import differ
-from livepages.records.entries import FAILED, NOT_RUN, Entry, Host, RecordedOutcome, Seen, entry, newest, short_key
+from livepages.records.entries import FAILED, NOT_RUN, Entry
 from livepages.records.files import write
+from livepages.records.model import Host, RecordedOutcome, Seen, entry, newest, short_key
 from livepages.records.recording import check_host_name, record, used_files
 from livepages.records.store import Records, left_behind, records_named
 

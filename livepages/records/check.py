@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from livepages.execution import BlockResult, Failure, Run
 from livepages.records.differences import Difference, differ
-from livepages.records.entries import Host, RecordedOutcome, entry
+from livepages.records.model import Host, RecordedOutcome, entry
 from livepages.records.store import Records
 from livepages.source import Page
 from livepages.worker import Runtime

@@ -8,7 +8,8 @@ from itertools import groupby
 
 from livepages.execution import count
 from livepages.records.differences import Difference, differ
-from livepages.records.entries import NOT_RUN, Host
+from livepages.records.entries import NOT_RUN
+from livepages.records.model import Host
 from livepages.records.store import Records
 from livepages.source import Block, Page
 

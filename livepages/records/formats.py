@@ -12,8 +12,9 @@ from typing import Any
 
 import yaml
 
-from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, Entry, Host
+from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, Entry, entry_data
 from livepages.records.files import RecordError, load, make, read
+from livepages.records.model import Host
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -30,17 +31,8 @@ def _dump(data: Mapping[str, Any]) -> str:
     return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
 
-def _flatten(data: Host | Entry, mapping: str, but: str = "") -> dict[str, Any]:
-    """The fields of a host or an entry, without one of them, with what one holds in its place."""
-    found: dict[str, Any] = {}
-    for name, value in asdict(data).items():
-        if name != but:
-            found |= value if name == mapping else {name: value}
-    return found
-
-
 def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
-    """Undo `_flatten`: what is no field goes into the mapping.
+    """Return the fields of a host or an entry, of which one is a mapping that holds what is no field.
 
     Raises:
         RecordError: the mapping would hold something else than `inner`, which may be a name that is not known.
@@ -53,16 +45,13 @@ def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping:
     return {name: value for name, value in data.items() if name in names} | {mapping: inside}
 
 
-def _drop_defaults(entry: Entry) -> dict[str, Any]:
-    """An entry without what is empty."""
-    return {
-        name: value for name, value in _flatten(entry, "counts").items() if value not in ("", 0) or name == "seconds"
-    }
-
-
 def host_text(host: Host) -> str:
     """Return the text of the file of a host."""
-    return _dump(_flatten(host, "versions", "name"))
+    found: dict[str, Any] = {}
+    for name, value in asdict(host).items():
+        found |= value if name == "versions" else {name: value}
+    del found["name"]
+    return _dump(found)
 
 
 def page_text(device: str, instruction_set: str, files: Mapping[str, str | None], entries: Sequence[Entry]) -> str:
@@ -75,7 +64,7 @@ def page_text(device: str, instruction_set: str, files: Mapping[str, str | None]
         entries: of its blocks.
     """
     own = {"instruction_set": instruction_set} if instruction_set else {}
-    blocks = [_drop_defaults(entry) for entry in entries]
+    blocks = [entry_data(entry) for entry in entries]
     return _dump({"device": device, **own, "files": files, "blocks": blocks})
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from livepages.course import history
 from livepages.execution import BlockResult, Run, distributions
 from livepages.records.differences import differ
-from livepages.records.entries import Entry, Host, PageRecord, entry, short_content
+from livepages.records.entries import Entry
 from livepages.records.files import write
 from livepages.records.formats import host_text, page_text
+from livepages.records.model import Host, PageRecord, entry, short_content
 from livepages.records.store import Records, left_behind, page_file
 from livepages.source import Page, Project, ProjectError
 from livepages.worker import Runtime

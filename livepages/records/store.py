@@ -11,9 +11,10 @@ from glob import escape
 from pathlib import Path
 
 from livepages.execution import Failure
-from livepages.records.entries import FAILED, Host, PageRecord, RecordedOutcome, Seen, short_content, short_key
+from livepages.records.entries import FAILED
 from livepages.records.files import RecordError
 from livepages.records.formats import read_host, read_page
+from livepages.records.model import Host, PageRecord, RecordedOutcome, Seen, short_content, short_key
 from livepages.source import MARKDOWN, Block, Page, Project, ProjectError
 from livepages.worker import signature
 

@@ -44,7 +44,7 @@ from livepages.worker.runtime import (
     is_device,
     runtimes,
 )
-from livepages.worker.text import escaped, stripped
+from livepages.worker.text import escaped
 from livepages.worker.timer import LoadAdjustedTimer
 
 __all__ = [
@@ -88,5 +88,4 @@ __all__ = [
     "runtimes",
     "signature",
     "stopped_after",
-    "stripped",
 ]

@@ -194,6 +194,6 @@ export class Block {
 
   // The place for the output of the block here.
   begin() {
-    return (this.yours ??= new Result(this.result, this.name, this.cell.published.words));
+    return (this.yours ??= new Result(this.result, this.name, this.cell.words));
   }
 }

@@ -6,13 +6,16 @@ export class Cell {
     this.index = index;
     this.live = metadata.live;
     this.source = [source].flat().join("");
-    this.published = { stdout: "", stderr: "", error: "", figures: 0, words: "" };
+    this.published = { stdout: "", stderr: "", error: "", figures: 0, shown: "" };
+    this.words = ""; // what its first figure shows
     for (const output of outputs) {
       if (output.output_type === "stream") this.published[output.name] += [output.text].flat().join("");
       else if (output.output_type === "error") this.published.error = `${output.ename}: ${output.evalue}`;
-      else {
+      else if (output.output_type === "execute_result") {
+        this.published.shown += [output.data["text/plain"]].flat().join("");
+      } else {
         this.published.figures += 1;
-        this.published.words ||= [output.data["text/plain"]].flat().join("");
+        this.words ||= [output.data["text/plain"]].flat().join("");
       }
     }
   }

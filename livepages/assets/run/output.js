@@ -46,6 +46,7 @@ const follower = (region) => {
 export class Output {
   stdout = "";
   stderr = "";
+  shown = ""; // what the last expression shows, as text, if it shows more than text
   figures = 0;
   error = "";
   values = true; // whether what a block's last line is worth is shown
@@ -100,6 +101,8 @@ export class Output {
 
   #display(kind, data) {
     this.#last = undefined;
+    const text = [data["text/plain"] ?? ""].flat().join("");
+    if (kind === "execute_result" && Object.keys(data).length > 1) this.shown += text.slice(0, KEPT);
     const type = PICTURES.find((type) => data[type]);
     if (type) {
       this.figures += kind === "display_data";
@@ -109,8 +112,8 @@ export class Output {
         : data[type];
       const picture = element("img", { alt: this.words || "What the code drew", src: `data:${type};base64,${base64}` });
       this.place.append(element("div", { className: "live-figure" }, picture));
-    } else if (data["text/plain"] && this.values) {
-      this.place.append(code("live-stdout", plain([data["text/plain"]].flat().join("")).slice(0, LIMIT)));
+    } else if (text && this.values) {
+      this.place.append(code("live-stdout", plain(text).slice(0, LIMIT)));
     }
   }
 }

@@ -323,7 +323,7 @@ class Page {
     this.#ran.delete(index);
     const kernel = this.#kernel;
     let result = block && shown ? block.begin() : undefined;
-    const output = result ? result.begin() : new Output(element("div"), cell.published.words);
+    const output = result ? result.begin() : new Output(element("div"), cell.words);
     output.values = cell.edited;
     let reply, report;
     try {
@@ -366,9 +366,10 @@ class Page {
   }
 
   #report(cell, output) {
-    const { stdout, stderr, figures } = output;
+    const { stdout, stderr, shown, figures } = output;
+    const { live, source, published } = cell;
     const whole = !cell.edited && !this.#editedBefore(cell);
-    const given = { cell: cell.live, code: cell.source, published: cell.published, stdout, stderr, figures, whole };
+    const given = { cell: live, code: source, published, stdout, stderr, shown, figures, whole };
     return this.#call(`report(${JSON.stringify(JSON.stringify(given))})`);
   }
 
