@@ -29,18 +29,27 @@ class Builds:
         self.whole = threading.Event()
         self.reported: list[str] = []
 
-    def run(self, *pages: Page, timeout: float | None = None, few: int = 10) -> Run:
+    def run(self, *pages: Page) -> Run:
         """A build in which these pages are stale; the run of the first."""
-        runs = self._attempts.run(
-            pages,
-            lambda new: self.started.extend(page.name for page in new),
-            lambda page, run: self.done.append(page.name),
-            timeout,
-            self._whole,
-            few,
-        )
+        return self._first(pages, self._attempts.run(pages, self._started, self._done))
+
+    def serve(self, *pages: Page, few: int = 10) -> Run:
+        """`run`, while the site is served."""
+        return self._first(pages, self._attempts.start(pages, self._started, self._done, self._whole, few))
+
+    def wait(self, page: Page) -> Run | None:
+        """The run of a page when it ends."""
+        return self._attempts.latest(page.path, HANG)
+
+    def _first(self, pages: tuple[Page, ...], runs: dict[Path, Run]) -> Run:
         assert runs.keys() == {page.path for page in pages}
         return runs[pages[0].path] if pages else Run(())
+
+    def _started(self, pages: list[Page]) -> None:
+        self.started += (page.name for page in pages)
+
+    def _done(self, page: Page, run: Run) -> None:
+        self.done.append(page.name)
 
     def _whole(self, path: Path) -> None:
         self.reported.append(path.name)
@@ -68,9 +77,11 @@ def test_what_was_just_saved_is_waited_for_however_many_run_in_the_background(
     site: Site, builds: Builds, event: Event
 ) -> None:
     background = [site.page(event.wait, name=f"background-{number}") for number in range(3)]
-    assert builds.run(*background, timeout=HANG, few=2).pending  # too many to wait for
+    assert builds.serve(*background, few=2).pending  # too many to wait for
     saved = site.page("print('saved')", name="saved")
-    assert builds.run(saved, *background, timeout=HANG, few=2).pending is False
+    builds.serve(saved, *background, few=2)
+    run = builds.wait(saved)
+    assert run and not run.pending
     event.set()
     site.engine.resume()
     builds.run(*background)
@@ -79,13 +90,13 @@ def test_what_was_just_saved_is_waited_for_however_many_run_in_the_background(
 def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, builds: Builds, event: Event) -> None:
     page = site.page("print('a')", event.wait, "print('b')")
     quick = site.page("print('quick')", name="quick")
-    assert builds.run(page, timeout=0).pending
+    assert builds.serve(page).pending
     # Another page's edit in the meantime neither waits for it nor runs it again.
     assert builds.run(quick, page).outcomes[0].stdout == "quick\n"
-    assert builds.run(page, timeout=0).pending and builds.done == [quick.name]
+    assert builds.serve(page).pending and builds.done == [quick.name]
     event.set()
     assert builds.whole.wait(HANG)
-    run = builds.run(page, timeout=0)
+    run = builds.serve(page)
     assert [outcome.stdout for outcome in run.outcomes] == ["a\n", "", "b\n"] and not run.pending
     assert builds.started == [page.name, quick.name] and builds.done == [quick.name, page.name]
     assert builds.reported == [page.path.name]  # once, although three builds have shown it in part
@@ -93,7 +104,7 @@ def test_a_page_that_takes_long_is_pending_then_whole_and_runs_once(site: Site, 
 
 
 def test_a_run_of_an_earlier_text_is_dropped(site: Site, builds: Builds, event: Event) -> None:
-    assert builds.run(site.page(event.wait, "print('old')"), timeout=0).pending
+    assert builds.serve(site.page(event.wait, "print('old')")).pending
     run = builds.run(site.page("print('new')"))
     assert run.outcomes[0].stdout == "new\n"
     event.set()
@@ -105,9 +116,9 @@ def test_a_change_of_prose_lets_a_page_go_on_and_its_messages_name_the_new_lines
     site: Site, builds: Builds, event: Event
 ) -> None:
     blocks = (event.wait, "import os\nos._exit(3)", "x = 1")
-    builds.run(site.page(*blocks), timeout=0)
+    builds.serve(site.page(*blocks))
     page = site.page(*blocks, head="A word.\n\n")
-    builds.run(page, timeout=0)
+    builds.serve(page)
     event.set()
     assert builds.whole.wait(HANG)
     run = builds.run(page)
@@ -179,13 +190,13 @@ def test_what_failed_on_data_runs_again_when_these_are_set_back_with_their_time(
 
 def test_a_change_of_module_or_of_time_limit_restarts_what_is_under_way(site: Site, builds: Builds) -> None:
     endless = "while True: pass"
-    builds.run(site.page(endless), timeout=0)
-    page = site.page(f'timeout="30"\n{endless}')
-    builds.run(page, timeout=0)
+    builds.serve(site.page(endless))
+    page = site.page(f'timeout="20"\n{endless}')
+    builds.serve(page)
     assert len(builds.started) == 2
     site.write("snippets/helper.py", "x = 2\n")
-    builds.run(page, timeout=0)
-    builds.run(page, timeout=0)
+    builds.serve(page)
+    builds.serve(page)
     assert len(builds.started) == 3
     builds.run()
 
@@ -196,7 +207,7 @@ def test_an_error_of_the_engine_is_reported_and_the_next_build_begins_anew(
     page = site.page(event.wait)
     with monkeypatch.context() as patch:
         patch.setattr("livepages.execution.page_process._collect", lambda *_: 1 / 0)
-        builds.run(page, timeout=0)
+        builds.serve(page)
         event.set()
         assert builds.whole.wait(HANG)
         with pytest.raises(ZeroDivisionError):
@@ -219,11 +230,11 @@ def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_proce
         site.page("x = 1", name=f"page-{number}")
     runner = Runner()
     build = Build(Engine(site.project, runner))
-    build.begin(
+    build.serve(
         read_course(site.project),
         lambda pages: order.append(f"{len(pages)} to run"),
         lambda page, run: None,
-        timeout=HANG,
+        patience=HANG,
         finished_late=lambda path: whole.set(),
     )
     order.append("over")
@@ -244,8 +255,8 @@ class Shown:
 
     def again(self) -> set[Path]:
         """The files of the pages that one more build shows in part."""
-        begin = self.build.begin
-        begin(read_course(self._site.project), lambda new: None, lambda page, run: None, HANG, self.finished.put)
+        serve = self.build.serve
+        serve(read_course(self._site.project), lambda new: None, lambda page, run: None, HANG, self.finished.put)
         return self.build.pending
 
     def close(self) -> None:
@@ -322,6 +333,6 @@ def test_what_pages_are_forked_from_starts_while_they_are_read_if_the_one_edited
             changed.write_text(changed.read_text().replace("x = 1", "x = 4"))
         for at, page in enumerate(pages):
             os.utime(page.path, (at, at) if page.path != changed else (9, 9))
-        Build(engine).begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+        Build(engine).run(read_course(site.project), lambda pages: None, lambda page, run: None)
     every = "page-0 page-1 page-2"
     assert order == ["page-2", every, "page-1", "start", every]

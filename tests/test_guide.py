@@ -94,12 +94,12 @@ def test_a_page_to_read_first_that_is_none_fails_with_its_line(site: Site) -> No
     a_course(site)
     site.write("docs/one/second.md", f"---\ntags: [a]\n'before': [one/thrid.md]\n---\n\n# The second\n\n{BLOCK}")
     build = Build(site.engine)
-    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
     assert [str(failure) for failure in build.failures] == [
         "docs/one/second.md:3: before: one/thrid.md is not a page of docs; did you mean 'one/first.md'?"
     ]
     site.write("docs/one/third.md", f"---\nredirect_from: [one/thrid.md]\n---\n\n# The third\n\n{BLOCK}")
-    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
     assert [str(failure) for failure in build.failures] == [
         "docs/one/second.md:3: before: one/thrid.md is not a page of docs; it is now one/third.md"
     ]
@@ -110,7 +110,7 @@ def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None
 
     def decided(name: str) -> object:
         build = Build(site.engine)
-        build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+        build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
         file = site.root / "docs" / name
         return build.shown_as(file, file.read_text().rpartition("---\n")[2])
 
@@ -129,7 +129,7 @@ def test_code_and_headings_decide_how_the_index_of_names_is_shown_and_words_do_n
         for block in (BLOCK, "```python\nimport math\n```\n"):
             site.write("docs/one/first.md", f"{other}\n\n{block}")
             build = Build(site.engine)
-            build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+            build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
             shown.append(build.shown_as(file, text))
     assert shown[:2] == shown[2:4]
     assert len({repr(one) for one in (*shown[:2], *shown[4:])}) == 4
@@ -143,7 +143,7 @@ def test_titles_and_records_decide_how_the_status_page_is_shown(site: Site) -> N
 
     def shown() -> object:
         build = Build(site.engine)
-        build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+        build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
         return build.shown_as(file, text)
 
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
@@ -168,7 +168,7 @@ def test_what_a_page_shows_decides_where_the_status_page_leads(site: Site) -> No
     for source in ("", "", "print(1)"):
         output.write_text(source)
         build = Build(site.engine)
-        build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+        build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
         assert not build.failures
         shown.append(build.shown_as(file, text))
     assert shown[0] == shown[1] != shown[2]

@@ -38,12 +38,16 @@ class Show:
         self.failures: list[Failure] = []
 
     def __call__(
-        self, text: str, strict: bool = True, shown: str = "", name: str = "page.md", timeout: float | None = None
+        self, text: str, strict: bool = True, shown: str = "", name: str = "page.md", serving: bool = False
     ) -> str:
-        """The HTML of `text` as a page, after so much patience; if `shown` is given, of that text, which is no page's."""
+        """The HTML of `text` as a page, which may still run if the site is served; if `shown` is given, of that text, which is no page's."""
         file = self._site.write(f"docs/{name}", text)
         build = Build(self._site.engine)
-        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None, timeout)
+        given = read_course(build.engine.project), lambda pages: None, lambda page, run: None
+        if serving:
+            build.serve(*given, 0.0, lambda path: None)
+        else:
+            build.run(*given)
         configs: dict[str, dict[str, Any]] = {
             "livepages": {"conversion": Conversion(build, file)},
             "pymdownx.tabbed": {"alternate_style": True},
@@ -238,7 +242,7 @@ def test_the_line_of_text_that_a_plugin_changed_is_that_of_the_file_below_an_inc
 def test_text_with_blocks_that_is_no_pages_is_refused(site: Site) -> None:
     """Plugins that generate pages make such text."""
     build = Build(site.engine)
-    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
     configs: dict[str, dict[str, Any]] = {
         "livepages": {"conversion": Conversion(build, site.project.docs / "made.md")},
     }
@@ -293,13 +297,13 @@ def test_where_nobody_builds_one_build_serves_all_pages_until_a_file_changes(
 ) -> None:
     files = [site.write(f"docs/{n}.md", f"# T{n}\n\n```python\nprint({n})\n```\n") for n in range(3)]
     begun: list[Build] = []
-    begin = Build.begin
+    run = Build.run
 
     def counted(build: Build, *arguments: Any) -> None:
         begun.append(build)
-        begin(build, *arguments)
+        run(build, *arguments)
 
-    monkeypatch.setattr(Build, "begin", counted)
+    monkeypatch.setattr(Build, "run", counted)
     monkeypatch.chdir(site.root)
     for number, file in enumerate(files):
         assert f"<code>{number}</code>" in markdown.markdown(file.read_text(), extensions=EXTENSIONS)
@@ -379,7 +383,7 @@ def test_a_block_that_is_still_to_run_says_so_in_the_place_of_its_result(show: S
         f'# T\n\n```python\n{event.wait}\n```\n\n```python source="none"\nprint("hidden")\n```\n\n'
         '```python result="markdown"\nprint("*b*")\n```\n'
     )
-    html = show(text, timeout=0)
+    html = show(text, serving=True)
     places = re.findall(
         r'<div class="live-result"[^>]*><p class="live-note" data-live-pending="([^"]*)" data-search-exclude>Running …',
         html,
@@ -402,7 +406,7 @@ def test_a_recorded_output_is_replaced_by_the_blocks_own(show: Show, site: Site)
     page = site.read(site.write("docs/page.md", text))
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
     event.clear()
-    waiting = show(text, timeout=0)
+    waiting = show(text, serving=True)
     assert "data-live-pending" in waiting and "recorded on" in waiting and "<code>at last</code>" in waiting
     event.set()
     ran = show(text)

@@ -176,7 +176,7 @@ def show(site: Site) -> Callable[[str], str]:
         site.write("pyproject.toml", '[tool.livepages]\nruntime = "jax"\nguide = "course.guide:CourseGuide"\n')
         file = site.write("docs/page.md", text)
         build = Build(site.engine)
-        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
+        build.run(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
         names = ["highlight", "inlinehilite", "superfences", "tabbed"]
         extensions = ["abbr", "tables", "toc", *(f"pymdownx.{name}" for name in names), "livepages"]
         configs: dict[str, dict[str, Any]] = {
@@ -258,6 +258,6 @@ def test_a_change_of_an_inventory_changes_how_a_page_is_shown(site: Site) -> Non
     for path in ("re.html", "", "other.html"):
         if path:
             site.write("inventories/re.txt", f"https://example.org/\nre {path} module\n")
-        build.begin(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
+        build.run(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
         shown.append(build.shown_as(page.path, page.body))
     assert shown[0] == shown[1] != shown[2]

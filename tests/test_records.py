@@ -259,7 +259,7 @@ def test_everything_that_reads_records_names_the_one_it_cannot_read(
     monkeypatch.chdir(site.root)
     site.write("records/cpu/page.yml", CONFLICT)
     build = Build(site.engine)
-    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
     (failure,) = build.failures
     assert str(failure).startswith("records/cpu/page.yml:1: ")
     for arguments in (["check"], ["compare", "cpu", "cpu"], ["run"]):
@@ -571,7 +571,7 @@ def test_the_build_and_the_command_line_fail_as_the_tests_do_where_an_output_dif
     status_, output = command(capsys, "run")
     assert status_ == 1 and reported in output and "-x is 3.0" in output
     build = Build(site.engine)
-    build.begin(read_course(site.project), lambda pages: None, lambda page, run: None)
+    build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
     assert [str(failure).partition(";")[0] for failure in build.failures] == [reported]
 
 

@@ -1,6 +1,7 @@
 """Runs that outlive a build: a page that takes long goes on running, and is shown as far as it has run."""
 
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -56,55 +57,74 @@ class BackgroundRuns:
         self._done: Callable[[Page, Run], None] = lambda page, run: None
 
     def run(
-        self,
-        pages: Iterable[Page],
-        started: Callable[[list[Page]], None],
-        done: Callable[[Page, Run], None],
-        timeout: float | None = None,
-        finished_late: Callable[[Path], None] = lambda path: None,
-        few: int = 0,
+        self, pages: Iterable[Page], started: Callable[[list[Page]], None], done: Callable[[Page, Run], None]
     ) -> dict[Path, Run]:
         """Return the runs of pages; end each earlier run that is of another text of its page.
 
         Args:
             pages: the pages whose runs are not kept.
-            started: called once, with those of them whose run begins now.
+            started: called once, with those of them whose run begins now, which this waits for.
             done: called in this thread for each that has run to its end, once.
-            timeout: how many seconds to wait for those that begin now; until all have finished if None.
-            finished_late: called, in any thread, with the file of a page that was pending in what is given here, when
-                it has finished.
-            few: up to so many that begin now come before all others. If there are more, and there is a `timeout`, this
-                waits for none of them, and none begins until the engine's `resume` is called.
 
         Raises:
             WorkerError: the process that pages are forked from could not be started.
         """
+        with self._ending_on_error():
+            for one in finished(self._begin(pages, started, done)):
+                self._finish(self._attempts[one.task.page.path])
+            return self._so_far(lambda path: None)
+
+    def start(
+        self,
+        pages: Iterable[Page],
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        finished_late: Callable[[Path], None],
+        few: int,
+    ) -> dict[Path, Run]:
+        """`run`, without waiting: return the runs as far as they are.
+
+        `finished_late` is called, in any thread, with the file of a page that is pending in what is returned, when it
+        has finished. Up to so `few` pages that begin now come before all others; if there are more, none begins until
+        the engine's `resume` is called.
+        """
+        with self._ending_on_error():
+            self._begin(pages, started, done, few)
+            return self._so_far(finished_late)
+
+    @contextlib.contextmanager
+    def _ending_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self._drop({}, {})
+            raise
+
+    def _begin(
+        self,
+        pages: Iterable[Page],
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        few: int | None = None,
+    ) -> list[Running]:
         wanted = {page.path: page for page in pages}
         modules = {file: signature(file) for file in self._engine.project.snippets.rglob("*.py")}
-        try:
-            self._drop(wanted, modules)
-            new = [page for page in wanted.values() if page.path not in self._attempts]
-            started(new)
-            urgent = len(new) <= few
-            self._done = done
-            if timeout is not None and not urgent:
-                timeout = 0.0
-                self._engine.pause()
-            running, keep = self._engine.start(new, urgent)
-            for one in running:
-                path = one.task.page.path
-                self._attempts[path] = _Attempt(one, keep, modules, signature(path))
-            for one in finished(running, timeout):
-                self._finish(self._attempts[one.task.page.path])
-            return {path: self._so_far(attempt, finished_late) for path, attempt in self._attempts.items()}
-        except BaseException:
-            self._drop({}, modules)
-            raise
+        self._drop(wanted, modules)
+        new = [page for page in wanted.values() if page.path not in self._attempts]
+        started(new)
+        self._done = done
+        if few is not None and len(new) > few:
+            self._engine.pause()
+        running, keep = self._engine.start(new, urgent=few is not None and len(new) <= few)
+        for one in running:
+            path = one.task.page.path
+            self._attempts[path] = _Attempt(one, keep, modules, signature(path))
+        return running
 
     def latest(self, path: Path, timeout: float) -> Run | None:
         """Return the run of the page of a file as far as it is, or as it is when it ends within so many seconds.
 
-        None if it is not one that `run` has left pending, or if the engine has failed, which `run` reports.
+        None if it is not one that `start` has left pending, or if the engine has failed, which `run` reports.
         """
         attempt = self._attempts.get(path)
         if attempt is None or attempt.finished_late is None:
@@ -112,7 +132,7 @@ class BackgroundRuns:
         for one in finished([attempt.running], timeout):
             if one.future.cancelled() or one.future.exception():
                 return None
-        return self._so_far(attempt, attempt.finished_late)
+        return self._latest(attempt, attempt.finished_late)
 
     def _drop(self, wanted: dict[Path, Page], modules: Mapping[Path, object]) -> None:
         """End the runs of other texts than these; the others go on, for the page as it is now."""
@@ -124,7 +144,10 @@ class BackgroundRuns:
                 attempt.saved = signature(path) if attempt.entry is None else attempt.saved
                 attempt.running.task = replace(attempt.running.task, page=wanted[path])
 
-    def _so_far(self, attempt: _Attempt, finished_late: Callable[[Path], None]) -> Run:
+    def _so_far(self, finished_late: Callable[[Path], None]) -> dict[Path, Run]:
+        return {path: self._latest(attempt, finished_late) for path, attempt in self._attempts.items()}
+
+    def _latest(self, attempt: _Attempt, finished_late: Callable[[Path], None]) -> Run:
         running = attempt.running
         if running.future.done():
             return self._finish(attempt)

@@ -4,7 +4,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ class Report:
 
 
 class Build:
-    """One build of a site, which all integrations that show pages share: `begin` brings all `pages` up to date."""
+    """One build of a site, which all integrations that show pages share: `run` or `serve` brings `pages` up to date."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
@@ -63,6 +63,7 @@ class Build:
         self.records = Records(engine.project)
         self.guide = Guide(Course(engine.project.docs), {}, self.inventory)
         self._attempts = BackgroundRuns(engine)
+        self._begun: list[Page] = []  # the pages whose run has begun in this build
         self._new: set[str] = set()  # the names of the pages that began or finished to run
         self.awaited: set[Path] = set()  # files of pages that were saved or opened before they had run
         self.held_back: set[Path] = set()  # files of pages that have run, but are shown in part as before
@@ -75,37 +76,67 @@ class Build:
         self._names = ""
         self.executed = ExecutedPages(engine, self._of_file, False)
 
-    def begin(
-        self,
-        course: Course,
-        started: Callable[[list[Page]], None],
-        done: Callable[[Page, Run], None],
-        timeout: float | None = None,
-        finished_late: Callable[[Path], None] = lambda path: None,
-    ) -> None:
-        """Read every page, and run those that the cache does not hold; under `NO_EXECUTE`, each of them is a failure.
+    def run(self, course: Course, started: Callable[[list[Page]], None], done: Callable[[Page, Run], None]) -> None:
+        """Read every page, and run to their ends those that the cache does not hold; under `NO_EXECUTE`, they fail.
 
         Args:
             course: which pages there are, and in what order.
             started: called once, with the pages that begin to run.
             done: called for each of them when it has run, by this build or a later one.
-            timeout: how many seconds after this one of them may run before `catch_up` takes it as far as it is, if
-                they are so few that they run at once; more begin when the build is `over`, which so has all
-                processors. If it is None, this returns when every page has run, however many there are.
-            finished_late: called, in any thread, with the file of a page that this build shows in part, when it has
-                run to its end.
 
         Raises:
             ProjectError: an inventory cannot be read, or the guide of the site cannot be imported.
             WorkerError: the process that pages are forked from could not be started.
         """
+        if not os.environ.get(NO_EXECUTE):
+            self._prepare(page for page in course.pages if page not in course.texts)
+        self._update(course, self._attempts.run, started, done)
+        # Where it is known when a page is shown what is on it, failures end the build before any page is shown.
+        if self.engine.project.fences == "exec" and self.failures:
+            self.fail(failure for page, run in self.ran for failure in check_page(page, run, self.records))
+
+    def serve(
+        self,
+        course: Course,
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        patience: float,
+        finished_late: Callable[[Path], None],
+    ) -> None:
+        """`run`, without waiting for pages: they go on, and the site is shown as far as they are, with its faults.
+
+        Pages that are so few that they run at once may take so many seconds of `patience` before `catch_up` takes them
+        as far as they are; if there are more, they begin when the build is `over`, which so has all processors.
+        `finished_late` is called, in any thread, with the file of a page that this build shows in part, when it has
+        run to its end.
+        """
+        # What is stale now was saved since the last build, unless there was none.
+        few = FEW if self.pages else os.cpu_count() or 1
+
+        def start(
+            stale: list[Page], begins: Callable[[list[Page]], None], ends: Callable[[Page, Run], None]
+        ) -> dict[Path, Run]:
+            runs = self._attempts.start(stale, begins, ends, finished_late, few)
+            self._deadline, self._caught_up = time.monotonic() + patience, False
+            self._prioritize([page for page in stale if page in self._begun or self._is_saved(page)], few)
+            return runs
+
+        self._update(course, start, started, done, with_faults=True)
+
+    def _update(
+        self,
+        course: Course,
+        runs_of: Callable[..., dict[Path, Run]],
+        started: Callable[[list[Page]], None],
+        done: Callable[[Page, Run], None],
+        with_faults: bool = False,
+    ) -> None:
+        """Bring all up to date, with what makes or begins the runs of stale pages."""
         may_run = not os.environ.get(NO_EXECUTE)
         held_back, self.held_back = self.held_back, set()
-        if timeout is None and may_run:
-            self._prepare(page for page in course.pages if page not in course.texts)
         inventory = read_inventories(self.engine.project)
         guide = find_guide(self.engine.project)
-        read, unread = self.engine.read(course.pages, course.texts, with_faults=timeout is not None)
+        read, unread = self.engine.read(course.pages, course.texts, with_faults)
         # A page that a plugin has made is a page of ours if it has blocks: others are of no concern.
         read = [page for page in read if page.blocks or page.path not in course.texts]
         programs = [page for page in read if page.program]
@@ -116,11 +147,11 @@ class Build:
             read, programs = ([page for page in pages if page not in stale] for pages in (read, programs))
             stale = []
 
-        begun: list[Page] = []
+        self._begun = []
         new = {page.name for page in programs if page.path in held_back}
 
         def begin(pages: list[Page]) -> None:
-            begun.extend(pages)
+            self._begun += pages
             new.update(page.name for page in pages)
             started(pages)
 
@@ -128,12 +159,8 @@ class Build:
             new.add(page.name)
             done(page, run)
 
-        # What is stale now was saved since the last build, unless there was none.
-        few = 0 if timeout is None else FEW if self.pages else os.cpu_count() or 1
-        runs |= self._attempts.run(stale, begin, finished, None if timeout is None else 0.0, finished_late, few)
-        self._deadline, self._caught_up = time.monotonic() + (timeout or 0.0), False
-        self._prioritize([page for page in stale if page in begun or self._is_saved(page)], few)
-        before = self._as_before(programs, begun) if any(run.pending for run in runs.values()) else {}
+        runs |= runs_of(stale, begin, finished)
+        before = self._as_before(programs) if any(run.pending for run in runs.values()) else {}
         self.held_back = {path for path in before if not runs[path].pending}
         runs |= before
         # From here on nothing can go wrong: a build is either what it was before or what it is now.
@@ -151,8 +178,6 @@ class Build:
             for page in programs:
                 self._failed[page.name] = check_blocks(page, self._runs[page.name], self.records)
                 self.failures += self._failed[page.name].values()
-        elif self.failures and timeout is None:  # which end the build before any page is shown
-            self.fail(failure for page in programs for failure in check_page(page, runs[page.path], self.records))
 
     def _is_saved(self, page: Page) -> bool:
         """Return whether a page's file has another text than in the last build."""
@@ -164,7 +189,7 @@ class Build:
             self.awaited.add(page.path)
             self.engine.prioritize(page.path)
 
-    def _as_before(self, pages: Iterable[Page], begun: Sequence[Page]) -> dict[Path, Run]:
+    def _as_before(self, pages: Iterable[Page]) -> dict[Path, Run]:
         """Return the runs of those pages as the last build showed them that it showed in part and nobody waits for.
 
         To show what each has given since takes longer than all the rest of a build.
@@ -172,7 +197,7 @@ class Build:
         before: dict[Path, Run] = {}
         for page in pages:
             known = self.pages.get(page.path)
-            if known and page.path not in self.awaited and page not in begun and known.is_same_program(page):
+            if known and page.path not in self.awaited and page not in self._begun and known.is_same_program(page):
                 run = self.run_of(known)
                 before |= {page.path: run.of(page)} if run.pending else {}
         return before

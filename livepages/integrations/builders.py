@@ -118,7 +118,7 @@ def _finished_build(project: Project) -> Build:
     progress = Progress(print_line)
     build = Build(Engine(project))
     try:
-        build.begin(read_course(project), progress.started, progress.done)
+        build.run(read_course(project), progress.started, progress.done)
     finally:
         build.engine.close()
     return build

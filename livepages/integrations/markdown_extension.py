@@ -76,7 +76,7 @@ def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
     project = find_project(root)
     build = Build(Engine(project))
     try:
-        build.begin(read_course(project), lambda pages: None, lambda page, run: None)
+        build.run(read_course(project), lambda pages: None, lambda page, run: None)
     finally:
         build.engine.close()
     if build.failures:

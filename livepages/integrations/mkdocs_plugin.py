@@ -191,10 +191,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if files is not None and nav is not None:
                 course = changed_course(course, files, nav, config, self._serving)
             if self._background is None:
-                build.begin(course, started, progress.done)
+                build.run(course, started, progress.done)
             else:
                 self._background.begins()
-                build.begin(course, started, progress.done, PATIENCE, self._background.finished)
+                build.serve(course, started, progress.done, PATIENCE, self._background.finished)
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
