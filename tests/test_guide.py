@@ -222,6 +222,12 @@ def test_names_of_functions_in_formulas_have_thin_spaces(tex: str, spaced: str) 
     assert unescape(output) == f"See {spaced} there."
 
 
+def test_relations_and_brackets_in_formulas_are_operators() -> None:
+    html = unescape(formulas(r"See $x \sim N \pm \langle a \rangle$ there."))
+    assert '<mo lspace="0.2778em" rspace="0.2778em">~</mo>' in html
+    assert all(f"<mo>{mark}</mo>" in html for mark in "±⟨⟩") and html.count("<mi>") == 3
+
+
 @pytest.mark.parametrize("around", ["({},", "{}.", "({}),", "{}:", "{}?"])
 def test_a_formula_stays_on_the_line_of_the_punctuation_around_it(around: str) -> None:
     output = formulas(f"See {around.format('$x$')} there.")

@@ -6,6 +6,7 @@ them.
 
 import html
 import re
+import unicodedata
 from itertools import pairwise
 from xml.etree.ElementTree import Element, tostring
 from xml.sax.saxutils import unescape
@@ -19,6 +20,7 @@ _FORMULA = re.compile(r'([(\[]*)<(span|div) class="arithmatex">\\([(\[])(.*?)\\[
 _NAME = re.compile(r"[^\W\d_]{2}")
 _SCRIPTS = ("msub", "msup", "msubsup", "munder", "mover", "munderover")
 _CLOSING = (")", "]", "}", "!")
+_RELATION = {"lspace": "0.2778em", "rspace": "0.2778em"}  # of those that browsers take for an accent
 
 
 class FormulaError(Exception):
@@ -66,6 +68,10 @@ def _mathml(tex: str, display: str) -> str:
         tree = convert_to_element(tex, display=display)
     except Exception as error:
         raise FormulaError(tex, f"cannot be set: {type(error).__name__}") from error
+    for part in tree.iter("mi"):
+        if unicodedata.category(_text(part)[:1] or "x") in ("Sm", "Ps", "Pe"):  # a relation or a bracket, no name
+            part.tag = "mo"
+            part.attrib |= _RELATION if _text(part) == "~" else {}
     for row in tree.iter():
         if row.tag in ("mrow", "mstyle", "mtd"):
             _space(row)

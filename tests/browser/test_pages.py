@@ -114,11 +114,20 @@ def test_every_page_is_light_fits_and_is_open_to_all(url: str, look: Callable[..
 
 def test_formulas_have_a_font_that_comes_with_them(visit: Callable[..., Visit]) -> None:
     seen = visit("science/equations/", VIEWS[1])
-    fonts = [request for request in seen.requests if request.resource_type == "font"]
-    assert not fonts
+    fonts = [request.url.rpartition("/")[2] for request in seen.requests if request.resource_type == "font"]
+    assert fonts == ["measures.woff"]
     with seen.page.expect_response(re.compile(r"/fonts/formulas\.woff$")):
         seen.page.locator("math").first.scroll_into_view_if_needed()
     assert "formulas" in seen.page.locator("math").first.evaluate("math => getComputedStyle(math).fontFamily")
+
+
+def test_subscripts_are_lowered_before_the_font_of_formulas_has_come(visit: Callable[..., Visit]) -> None:
+    """Make measures.woff again from formulas.woff: pyftsubset formulas.woff --text=" " --layout-features= --flavor=woff."""
+    seen = visit("science/kalman/", VIEWS[1])
+    assert "live-formulas" not in (seen.page.locator("html").get_attribute("class") or "")
+    script = "part => [...part.children].map(child => child.getBoundingClientRect().bottom)"
+    letter, index = seen.page.locator("math msub").first.evaluate(script)
+    assert index > letter + 1
 
 
 def test_the_font_of_formulas_has_their_characters(folder: Path) -> None:
