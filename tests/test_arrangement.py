@@ -144,7 +144,7 @@ def test_integrations_do_not_import_each_other(name: str) -> None:
         ("jax", {"worker.jax_runtime"}),
         ("matplotlib", {"worker.figures", "exporters.script_helpers"}),
         ("mkdocs", {f"integrations.{name}" for name in MKDOCS}),
-        ("markdown_exec", {"integrations.markdown_exec", "rendering.blocks", "source.project"}),
+        ("markdown_exec", {"integrations.markdown_exec", "rendering.pages", "source.project"}),
         ("latex2mathml", {"rendering.mathml"}),
         ("nbformat", set()),  # slow to import
         ("pytest", {"integrations.pytest_plugin"}),

@@ -12,7 +12,7 @@ from course.slim import EXCLUDED, flush, slimmed
 from livepages.course import read_course
 from livepages.execution import Failure
 from livepages.integrations.build import Build, Conversion
-from livepages.integrations.markdown_extension import PageFailuresError
+from livepages.integrations.own_build import PageFailuresError
 from livepages.records import record
 from tests.conftest import Event, Site
 

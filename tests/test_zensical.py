@@ -84,3 +84,10 @@ def test_zensical_alone_shows_outputs_in_their_style_and_no_dead_downloads(site:
     assert "assets/livepages/live.css" not in page and page.count("--live-mark:") >= 1 and "live-one.py" not in page
     assert "--live-mark:" not in plain
     assert "--live-mark" not in (site.root / "site/search.json").read_text()
+
+
+def test_a_failure_under_zensical_alone_is_the_message_alone(site: Site) -> None:
+    done = build(site, "y = no_such_name")
+    assert done.returncode != 0
+    assert done.stderr.startswith("docs/one.md:4: block of line 3: raised NameError"), done.stderr
+    assert "click" not in done.stderr and "PageFailuresError" not in done.stderr

@@ -1,12 +1,11 @@
 """One build of a site: its pages, their runs, and everything that went wrong."""
 
-import json
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, clashes, find_guide, history, sources
@@ -23,33 +22,16 @@ from livepages.execution import (
     value_states,
 )
 from livepages.integrations.build_cache import digest
-from livepages.integrations.executed import ExecutedPages, hint
+from livepages.integrations.executed import ExecutedPages
+from livepages.integrations.listing import hint
 from livepages.records import Records, Seen, check_blocks, check_page, records_named
 from livepages.rendering import Failing, anchors, anchors_made, status
 from livepages.source import Inventory, Page, read_inventories
 
-REPORT = "LIVEPAGES_REPORT"  # the environment variable that names a `Report` to a program that converts pages
 # The environment variable under which a build runs nothing, and fails if the run of a page is not kept.
 NO_EXECUTE = "LIVEPAGES_NO_EXECUTE"
 FEW = 10  # pages that may have become stale by saving one file, for all of which its author waits
 _BRING = "this build runs nothing: run `livepages run`, or bring .cache/livepages/runs from where the page has run"
-
-
-class Report:
-    """A file in which a program that converts pages reports failures to the one that started it."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-
-    def add(self, failures: Iterable[Failure]) -> None:
-        """Tell of failures."""
-        with self._file.open("a", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(astuple(failure)) + "\n" for failure in failures)
-
-    def read(self) -> list[Failure]:
-        """Return the failures that were reported, each once."""
-        lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
-        return [Failure(*json.loads(line)) for line in dict.fromkeys(lines)]
 
 
 class Build:

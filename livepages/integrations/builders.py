@@ -11,9 +11,10 @@ from pathlib import Path
 
 from livepages.course import read_course
 from livepages.execution import Engine
-from livepages.integrations.build import NO_EXECUTE, REPORT, Build, Report
+from livepages.integrations.build import NO_EXECUTE, Build
 from livepages.integrations.listing import print_failures, print_line
 from livepages.integrations.progress import Progress
+from livepages.integrations.report import REPORT, Report
 from livepages.source import Project, ProjectError, lists_extension
 
 MKDOCS, ZENSICAL, PROPERDOCS, MATERIALX = "mkdocs", "zensical", "properdocs", "materialx"

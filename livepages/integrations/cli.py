@@ -15,8 +15,17 @@ from livepages.course import clashes, find_guide, read_course
 from livepages.execution import Engine, Failure, Run, Runner, WorkerError, count, pair_results
 from livepages.integrations.build import NO_EXECUTE
 from livepages.integrations.builders import MATERIALX, PROGRAMS, PROPERDOCS, build_site, export_site
-from livepages.integrations.executed import hint, renewal
-from livepages.integrations.listing import and_more, by_page, number_of, print_failures, print_line, print_run, stopped
+from livepages.integrations.listing import (
+    and_more,
+    by_page,
+    hint,
+    number_of,
+    print_failures,
+    print_line,
+    print_run,
+    renewal,
+    stopped,
+)
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, check_host_name, check_page, compare, left_behind, record, write

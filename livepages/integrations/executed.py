@@ -1,38 +1,11 @@
 """The programs of pages whose fences markdown-exec lays out: those in their files, and those that plugins add."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from livepages.execution import Engine, Run, count, pair_results
-from livepages.source import Page, PageError, Project, changed_page
-
-
-def hint(project: Project, pages: Iterable[Page]) -> str:
-    """Return a hint for the author of these pages if they have Python fences and none runs; empty otherwise."""
-    pages = [*pages]
-    if project.fences == "all" or any(page.blocks for page in pages):
-        return ""
-    fences = sum(project.scanner.count_shown(page.text) for page in pages)
-    return (
-        ""
-        if not fences
-        else (
-            f'0 of {count(fences, "Python fence")} run; write exec="on" on those that should, or fences = "all" under '
-            "[tool.livepages] in pyproject.toml to run them all"
-        )
-    )
-
-
-def renewal(host: str, pages: Iterable[str]) -> str:
-    """Return how to renew the records of a host for these pages, by name; empty if there are none."""
-    names = sorted(set(pages))
-    if not names:
-        return ""
-    few = names if len(names) < 6 else []
-    which = " ".join(few) if few else f"{names[0]} and {len(names) - 1} more"
-    command = " ".join(["livepages record", *few, "--host", host])
-    return f"The records of {count(len(names), 'page')} are out of date, {which}: `{command}` renews them"
+from livepages.execution import Engine, Run, pair_results
+from livepages.source import Page, PageError, changed_page
 
 
 class ExecutedPages:

@@ -1,9 +1,9 @@
-"""The lines that the command line prints: failures, runs, and numbers of blocks."""
+"""The lines that commands print: failures, runs, numbers of blocks, and advice."""
 
 from collections.abc import Iterable, Iterator
 
 from livepages.execution import ERR, BlockResult, Failure, Run, count, counted
-from livepages.source import Block, Page
+from livepages.source import Block, Page, Project
 
 
 def by_page(blocks: list[Block]) -> list[list[Block]]:
@@ -40,6 +40,31 @@ def stopped(page: Page, run: Run) -> Iterator[str]:
         first = run.stopped[0]
         what = number_of(result.block for result in run.stopped)
         yield f"{page.name}:{first.block.line}: {what} not run: {first.outcome.skipped}"
+
+
+def hint(project: Project, pages: Iterable[Page]) -> str:
+    """Return a hint for the author of these pages if they have Python fences and none runs; empty otherwise."""
+    pages = [*pages]
+    if project.fences == "all" or any(page.blocks for page in pages):
+        return ""
+    fences = sum(project.scanner.count_shown(page.text) for page in pages)
+    if not fences:
+        return ""
+    return (
+        f'0 of {count(fences, "Python fence")} run; write exec="on" on those that should, or fences = "all" under '
+        "[tool.livepages] in pyproject.toml to run them all"
+    )
+
+
+def renewal(host: str, pages: Iterable[str]) -> str:
+    """Return how to renew the records of a host for these pages, by name; empty if there are none."""
+    names = sorted(set(pages))
+    if not names:
+        return ""
+    few = names if len(names) < 6 else []
+    which = " ".join(few) if few else f"{names[0]} and {len(names) - 1} more"
+    command = " ".join(["livepages record", *few, "--host", host])
+    return f"The records of {count(len(names), 'page')} are out of date, {which}: `{command}` renews them"
 
 
 def print_failures(failed: list[Failure]) -> int:

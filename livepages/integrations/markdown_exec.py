@@ -15,7 +15,7 @@ from markdown import Markdown
 from markupsafe import Markup
 
 from livepages.execution import BlockResult, Failure, Outcome, Run
-from livepages.rendering import explorable, failures_shown, figures_shown, not_shown
+from livepages.rendering import absence_html, explorable, failures_html, figures_html
 from livepages.source import EXECUTED, Block, own_options
 
 Formatter = Callable[..., str]
@@ -45,9 +45,9 @@ class ExecutedBlocks:
             return self._failed(line, f"the fence that begins {begins} has not run: an extension of the site made it")
         result = self._left.popleft()
         if result.failure:
-            return _below_code(result, failures_shown([result.failure]), md, options)
-        if result.outcome.pending or result.outcome.skipped:
-            return _below_code(result, not_shown(result), md, options)
+            return _below_code(result, failures_html([result.failure]), md, options)
+        if absence := absence_html(result):
+            return _below_code(result, absence, md, options)
         self._inside = True
         try:
             return self._shown(result, md, options)
@@ -61,14 +61,14 @@ class ExecutedBlocks:
         ours = own_options(options)
         options = {**options, "extra": {name: text for name, text in options["extra"].items() if name not in ours}}
         if not variants:
-            return _laid_out(block, _text(result.outcome, options), md, options) + _figures(result)
+            return _output(result, md, options)
         bare = {**options, "source": ""}
-        values = [_value(one, md, bare) for one in (result, *variants)]
-        return _laid_out(block, explorable(block, values), md, {**options, "html": True})
+        outputs = [_variant(one, md, bare) for one in (result, *variants)]
+        return _laid_out(block, explorable(block, outputs), md, {**options, "html": True})
 
     def _failed(self, line: int, message: str) -> str:
         self.failures.append(Failure(self._page, line, line, message))
-        return failures_shown(self.failures[-1:])
+        return failures_html(self.failures[-1:])
 
     def end(self) -> list[Failure]:
         """Return what is wrong once the text is converted: blocks that are not in it, and what was wrong before."""
@@ -93,17 +93,16 @@ def _below_code(result: BlockResult, output: str, md: Markdown, options: dict[st
     return (_converted(code, md, options) if code else "") + output
 
 
-def _figures(result: BlockResult) -> Markup:
-    return Markup(figures_shown(result))  # noqa: S704
+def _output(result: BlockResult, md: Markdown, options: dict[str, Any]) -> Markup:
+    """Return the HTML of a block that has run."""
+    return _laid_out(result.block, _text(result.outcome, options), md, options) + Markup(figures_html(result))  # noqa: S704
 
 
-def _value(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
+def _variant(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
     """Return the output of a block with some of its values, as HTML."""
     if result.failure:
-        return failures_shown([result.failure])
-    if result.outcome.pending or result.outcome.skipped:
-        return not_shown(result)
-    return _laid_out(result.block, _text(result.outcome, options), md, options) + _figures(result)
+        return failures_html([result.failure])
+    return absence_html(result) or _output(result, md, options)
 
 
 def _text(outcome: Outcome, options: dict[str, Any]) -> str:

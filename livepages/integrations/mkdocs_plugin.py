@@ -41,7 +41,7 @@ from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.redirects import LinkWarnings
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
-from livepages.rendering import failures_shown, head_links, with_failing
+from livepages.rendering import failures_html, head_links, with_failing
 from livepages.source import NoProjectError, Page, Project, ProjectError, find_project, site_project
 
 if TYPE_CHECKING:  # a build does not need it
@@ -248,7 +248,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         known = [failure for failure in build.unread if failure.page == name]  # they say where, and what to do
         failed = known or [Failure(name, 1, 0, message)]
         build.fail(failed)
-        return failures_shown(failed)
+        return failures_html(failed)
 
     def on_page_content(self, html: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
         """Add the anchors of blocks to those that MkDocs finds in the Markdown, and take out the questions."""

@@ -24,7 +24,7 @@ from pytest_codeblocks.plugin import MarkdownFile, TestBlock
 
 from livepages.course import read_course
 from livepages.execution import Engine, Failure, Run, count, start_order
-from livepages.integrations.executed import renewal
+from livepages.integrations.listing import renewal
 from livepages.integrations.shards import START, Shard, seconds, shard
 from livepages.records import Records, check_block
 from livepages.source import (

@@ -1,26 +1,36 @@
-"""The links to the other forms of a page, and the buttons that copy and run it."""
+"""The last line of a page: what ran it, the links to its other forms, and the buttons that copy and run it."""
 
+import html
 import posixpath
 import re
 from urllib.parse import quote
 
 from livepages.course import OutputPaths
+from livepages.execution import Run
 
 _LINK = re.compile(r'data-live-form="(?P<form>\w+)" href="[^"]*"')
 # It is shown where the style sheet is that comes with the script that serves it.
 _RUN = '<button type="button" class="live-offer live-here" hidden>run it here</button>'
-
-
 # It copies what the link before it leads to.
 _COPY = '<button type="button" class="live-offer live-take" aria-label="copy as Markdown" hidden>(copy)</button>'
 
 
-def _downloads(place: OutputPaths) -> str:
-    """Return links from a page to its script, its notebook and its Markdown, which a button copies, as HTML."""
-    return (
-        f"<a {_href(place, 'script')} download>script</a>, <a {_href(place, 'notebook')} download>notebook</a>, "
-        f"<a {_href(place, 'markdown')}>Markdown</a> {_COPY}"
-    )
+def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:
+    """Return the line that names the host of a page's run, as HTML.
+
+    Args:
+        run: the results of its blocks.
+        versions: what ran it.
+        notebook: the address of its notebook, from the page.
+        more: what the line ends with, as HTML.
+    """
+    device = f" on {html.escape(run.device)}" if run.device else ""
+    versions = html.escape(versions)
+    text = f"Every output on this page was produced by the code above it, with {versions}{device}."
+    if run.pending:
+        text = f"This page is running, with {versions}. Until a block has run, its recorded output is shown."
+    where = f'data-live-notebook="{html.escape(notebook)}" data-search-exclude'
+    return f'<p class="live-stamp" {where}>{text}{" " if more else ""}{more}</p>'
 
 
 def head_links(place: OutputPaths) -> str:
@@ -35,9 +45,9 @@ def head_links(place: OutputPaths) -> str:
     )
 
 
-def restore_downloads(html: str, place: OutputPaths) -> str:
+def restore_downloads(content: str, place: OutputPaths) -> str:
     """Return a page's HTML whose downloads are linked as they should, after a program that has changed all links."""
-    return _LINK.sub(lambda link: _href(place, link["form"]), html)
+    return _LINK.sub(lambda link: _href(place, link["form"]), content)
 
 
 def _href(place: OutputPaths, form: str) -> str:
@@ -46,4 +56,8 @@ def _href(place: OutputPaths, form: str) -> str:
 
 def at_end(place: OutputPaths, more: str) -> str:
     """Return what stands at the end of a page, as HTML: its downloads, `more` of them, and the button that runs it."""
-    return f'<span class="live-downloads">Take it with you: {_downloads(place)}{more} {_RUN}</span>'
+    return (
+        f'<span class="live-downloads">Take it with you: <a {_href(place, "script")} download>script</a>, '
+        f"<a {_href(place, 'notebook')} download>notebook</a>, <a {_href(place, 'markdown')}>Markdown</a> {_COPY}"
+        f"{more} {_RUN}</span>"
+    )

@@ -11,7 +11,7 @@ from livepages.source import Page
 from livepages.worker import escaped
 
 
-def failure_shown(failure: Failure) -> str:
+def failure_html(failure: Failure) -> str:
     """Return a failure as HTML."""
     detail = f"<pre><code>{html.escape(escaped(failure.detail))}</code></pre>" if failure.detail else ""
     where = f"{failure.page}:{failure.line}"
@@ -21,9 +21,9 @@ def failure_shown(failure: Failure) -> str:
     )
 
 
-def failures_shown(failures: Sequence[Failure]) -> str:
+def failures_html(failures: Sequence[Failure]) -> str:
     """Return failures as HTML, for a page that cannot be shown otherwise."""
-    return f'<div class="live-result">{"".join(map(failure_shown, failures))}</div>'
+    return f'<div class="live-result">{"".join(map(failure_html, failures))}</div>'
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def with_faults(page: Page, lines: Sequence[str], stash: Callable[[str], str]) -
         if not any(line.strip() for line in page.text[: at + 1]):  # it is in the front matter
             at = below_title(page.text)
         prefix = re.match(r"[> \t]*", page.text[at])
-        found[at] = f"{prefix[0] if prefix else ''}{stash(failures_shown([failure]))}\n\n{found[at]}"
+        found[at] = f"{prefix[0] if prefix else ''}{stash(failures_html([failure]))}\n\n{found[at]}"
     return found
 
 

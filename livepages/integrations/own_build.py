@@ -1,0 +1,65 @@
+"""The build of programs that convert pages and pass no `Conversion`: it is made when the first page is converted."""
+
+import sys
+from functools import lru_cache, partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from livepages.course import read_course
+from livepages.execution import Engine, Failure
+from livepages.integrations.build import Build
+from livepages.source import find_project
+from livepages.worker import signature
+
+
+class PageFailuresError(Exception):
+    """Blocks that failed, or that would not be shown; the message names them, one to a line."""
+
+    def __init__(self, failures: list[Failure]) -> None:
+        super().__init__("\n" + "\n".join(map(str, failures)))
+        if "zensical" in sys.modules:
+            sys.excepthook = partial(_print_without_traceback, str(self).strip())
+
+
+def _print_without_traceback(message: str, kind: type[BaseException], error: BaseException, at: Any) -> None:
+    """Print an error in which Zensical quotes this message, amid tracebacks, as the message alone."""
+    if message in str(error):
+        print(message, file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, at)
+
+
+_one_at_a_time = Lock()
+
+
+def own_build() -> Build:
+    """Return a build for programs that do not handle failures, which serves all pages until a file changes.
+
+    Raises:
+        PageFailuresError: something is wrong with a page.
+    """
+    project = find_project(Path.cwd())
+    files = [
+        *read_course(project).pages,
+        *sorted(project.snippets.rglob("*")),
+        *sorted(project.inventories.glob("*.txt")),
+        *sorted(project.records.rglob("*.yml")),
+        project.root / "pyproject.toml",
+        project.mkdocs,
+    ]
+    with _one_at_a_time:
+        return _built(project.root, tuple((file, signature(file)) for file in files if file.exists()))
+
+
+@lru_cache(maxsize=1)
+def _built(root: Path, files: tuple[tuple[Path, int], ...]) -> Build:
+    project = find_project(root)
+    build = Build(Engine(project))
+    try:
+        build.run(read_course(project), lambda pages: None, lambda page, run: None)
+    finally:
+        build.engine.close()
+    if build.failures:
+        raise PageFailuresError(build.failures)
+    return build
