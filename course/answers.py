@@ -90,12 +90,8 @@ class Site:
             stdout=subprocess.PIPE,
             encoding="utf-8",
         )
-        weakref.finalize(self, _end, engine)
+        weakref.finalize(self, engine.communicate)
         return engine
-
-
-def _end(engine: subprocess.Popen[str]) -> None:
-    engine.communicate()
 
 
 def _plain(html: str) -> str:

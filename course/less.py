@@ -1,4 +1,4 @@
-"""Markdown extensions that leave out marks, links and explanations that cost a phone time and tell readers nothing."""
+"""What pages do without: marks, links and explanations that cost a phone time and tell readers nothing."""
 
 import re
 from urllib.parse import urlsplit

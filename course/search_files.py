@@ -39,7 +39,7 @@ def write(folder: Path, entries: list[dict[str, Any]]) -> None:
 
 
 def _text(entry: dict[str, Any]) -> str:
-    if _is_list(entry):
+    if entry["title"] == NEXT or entry["location"].partition("#")[0] in LISTS:
         return ""
     text = " ".join(TAG.sub(" ", entry["text"]).split())
     return text if entry["location"].startswith(LITERAL) else CODE.sub(_words, text)
@@ -48,7 +48,3 @@ def _text(entry: dict[str, Any]) -> str:
 def _words(code: re.Match[str]) -> str:
     """Return the words of code or of an output; an error's output as it is, since messages are compared with it."""
     return code[0] if ERROR.search(code[0]) else " ".join(WORD.findall(code[0]))
-
-
-def _is_list(entry: dict[str, Any]) -> bool:
-    return entry["title"] == NEXT or entry["location"].partition("#")[0] in LISTS

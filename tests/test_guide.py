@@ -112,7 +112,7 @@ def test_what_a_page_shows_of_others_decides_how_it_is_shown(site: Site) -> None
         build = Build(site.engine)
         build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
         file = site.root / "docs" / name
-        return build.shown_as(file, file.read_text().rpartition("---\n")[2])
+        return build.cache_key(file, file.read_text().rpartition("---\n")[2])
 
     before = {name: decided(name) for name in ("map.md", "one/second.md", "index.md")}
     first = site.root / "docs/one/first.md"
@@ -130,7 +130,7 @@ def test_code_and_headings_decide_how_the_index_of_names_is_shown_and_words_do_n
             site.write("docs/one/first.md", f"{other}\n\n{block}")
             build = Build(site.engine)
             build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
-            shown.append(build.shown_as(file, text))
+            shown.append(build.cache_key(file, text))
     assert shown[:2] == shown[2:4]
     assert len({repr(one) for one in (*shown[:2], *shown[4:])}) == 4
 
@@ -144,7 +144,7 @@ def test_titles_and_records_decide_how_the_status_page_is_shown(site: Site) -> N
     def shown() -> object:
         build = Build(site.engine)
         build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
-        return build.shown_as(file, text)
+        return build.cache_key(file, text)
 
     record(site.project, "cpu", [(page, site.engine.run([page])[page.path])])
     first = shown()
@@ -170,7 +170,7 @@ def test_what_a_page_shows_decides_where_the_status_page_leads(site: Site) -> No
         build = Build(site.engine)
         build.run(read_course(site.project), lambda pages: None, lambda page, run: None)
         assert not build.failures
-        shown.append(build.shown_as(file, text))
+        shown.append(build.cache_key(file, text))
     assert shown[0] == shown[1] != shown[2]
 
 

@@ -11,8 +11,8 @@ from course.less import without_marks
 from course.slim import EXCLUDED, flush, slimmed
 from livepages.course import read_course
 from livepages.execution import Failure
-from livepages.integrations.build import Build, Conversion
-from livepages.integrations.own_build import PageFailuresError
+from livepages.integrations.build import Build
+from livepages.integrations.conversion import Conversion, PageFailuresError
 from livepages.records import record
 from tests.conftest import Event, Site
 

@@ -180,6 +180,10 @@ def test_nothing_unchanged_runs_again_whoever_made_it(kettle: Kettle) -> None:
             '```python excec="on"\nx = 1\n```\n',
             "docs/index.md:3: the fence is not run: unknown option 'excec'; did you",
         ),
+        (
+            '```python execute="on"\nx = 1\n```\n',
+            "docs/index.md:3: the fence is not run: unknown option 'execute'; did you",
+        ),
         ("> ```py result='text' exce='1' title='T'\n> x = 1\n> ```\n", "unknown option 'exce'; did you mean 'exec'?"),
         (
             '```python exec="on" width="wide"\nx = 1\n```\n',

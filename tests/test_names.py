@@ -9,7 +9,8 @@ import markdown
 import pytest
 
 from livepages.course import read_course
-from livepages.integrations.build import Build, Conversion
+from livepages.integrations.build import Build
+from livepages.integrations.conversion import Conversion
 from livepages.rendering.links import linked
 from livepages.source import Inventory, PageNames, ProjectError, read_inventories
 from tests.conftest import Site
@@ -259,5 +260,5 @@ def test_a_change_of_an_inventory_changes_how_a_page_is_shown(site: Site) -> Non
         if path:
             site.write("inventories/re.txt", f"https://example.org/\nre {path} module\n")
         build.run(read_course(build.engine.project), lambda pages: None, lambda page, run: None)
-        shown.append(build.shown_as(page.path, page.body))
+        shown.append(build.cache_key(page.path, page.body))
     assert shown[0] == shown[1] != shown[2]

@@ -2,10 +2,8 @@
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from livepages.course import Course, Guide, clashes, find_guide, history, sources
@@ -14,16 +12,11 @@ from livepages.execution import (
     Engine,
     Failure,
     Run,
-    State,
-    block_states,
-    count,
-    count_wrong,
     pair_results,
-    value_states,
 )
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages
-from livepages.integrations.listing import hint
+from livepages.integrations.listing import hint, summary
 from livepages.records import Records, Seen, check_blocks, check_page, records_named
 from livepages.rendering import Failing, anchors, anchors_made, status
 from livepages.source import Inventory, Page, read_inventories
@@ -311,7 +304,7 @@ class Build:
         """The day of the page's last change, in ISO form; empty if the history does not have it."""
         return history.last_change(page, run, self.engine.project, self._changed)
 
-    def shown_as(self, path: Path, text: str) -> object:
+    def cache_key(self, path: Path, text: str) -> object:
         """Return a value that is equal for two builds that show this text of a file in the same way."""
         if self.engine.project.fences == "exec":
             lines = [line for line, _ in self.engine.project.include(path, text.split("\n"))]
@@ -347,37 +340,8 @@ class Build:
     @property
     def summary(self) -> str:
         """A line that sums up the build: what became of each block and value, counted once."""
-        total: Counter[State] = Counter()
-        values: Counter[State] = Counter()
-        unchanged = 0
         # A page of which plugins and hooks have made another program is shown as that.
-        for page, run in {page.path: (page, run) for page, run in (*self.ran, *self.executed.made)}.values():
-            failed = self._failed.get(page.name)
-            if failed is None:
-                failed = check_blocks(page, run, self.records)
-            states = block_states(run, failed)
-            total += states
-            values += value_states(run, failed)
-            new = page.name in self._new | self.executed.ran
-            unchanged += states[State.RAN] * (not new and not run.pending)
-        parts = [
-            f"{total[State.RAN] - unchanged} run now",
-            f"{unchanged} unchanged",
-            f"{total[State.OFF]} not run",
-            *(f"{number} failed" for number in [total[State.FAILED]] if number),
-            *(f"{number} not run because of a failure" for number in [total[State.STOPPED]] if number),
-            *(f"{number} still running" for number in [total[State.PENDING]] if number),
-        ]
-        counted = f"{count(len(self.pages), 'page')}, {count(total.total(), 'Python block')}: {', '.join(parts)}"
-        return "; ".join(filter(None, [counted, count_wrong(values, "value")]))
-
-
-@dataclass
-class Conversion:
-    """The text that is being converted, as the program that converts it describes it to the Markdown extension.
-
-    The program that passes one has brought the build up to date, and reports its failures.
-    """
-
-    build: Build
-    path: Path | None = None  # of the page that is converted; None for any other text
+        every = {page.path: (page, run) for page, run in (*self.ran, *self.executed.made)}
+        unchecked = [(page, run) for page, run in every.values() if page.name not in self._failed]
+        failed = self._failed | {page.name: check_blocks(page, run, self.records) for page, run in unchecked}
+        return summary(len(self.pages), every.values(), failed, self._new | self.executed.ran)

@@ -97,19 +97,16 @@ def _take_apart(value: object, add: Callable[[str], object]) -> None:
     if isinstance(value, str):
         add(f"str {len(value)}")
         add(value)
-    elif isinstance(value, list | tuple):
-        add(f"list {len(value)}")
-        for item in value:
+    elif isinstance(value, list | tuple | set | frozenset):
+        is_set = isinstance(value, set | frozenset)
+        add(f"{'set' if is_set else 'list'} {len(value)}")
+        for item in sorted(value, key=repr) if is_set else value:
             _take_apart(item, add)
     elif isinstance(value, Mapping):
         add(f"mapping {len(value)}")
         for key in sorted(value, key=repr):
             _take_apart(key, add)
             _take_apart(value[key], add)
-    elif isinstance(value, set | frozenset):
-        add(f"set {len(value)}")
-        for item in sorted(value, key=repr):
-            _take_apart(item, add)
     elif is_dataclass(value) and not isinstance(value, type):
         add(_of_dataclass(value))
     elif isinstance(value, bytes | bool | int | float | Path | None):

@@ -1,4 +1,4 @@
-"""Build the site with another program than MkDocs, or write the other forms of the pages into a site that is built."""
+"""Build the site with another builder than MkDocs, or write the other forms of the pages into a site that is built."""
 
 import os
 import shutil
@@ -18,30 +18,30 @@ from livepages.integrations.report import REPORT, Report
 from livepages.source import Project, ProjectError, lists_extension
 
 MKDOCS, ZENSICAL, PROPERDOCS, MATERIALX = "mkdocs", "zensical", "properdocs", "materialx"
-PROGRAMS = (MKDOCS, PROPERDOCS, MATERIALX, ZENSICAL)
+BUILDERS = (MKDOCS, PROPERDOCS, MATERIALX, ZENSICAL)
 
 
-def build_site(program: str, no_execute: bool, project: Project) -> int:
-    """Build the site with one of `PROGRAMS`, strictly, and return the exit status.
+def build_site(builder: str, no_execute: bool, project: Project) -> int:
+    """Build the site with one of `BUILDERS`, strictly, and return the exit status.
 
     Args:
-        program: its name.
+        builder: its name.
         no_execute: whether to run nothing, and to fail if the run of a page is not kept.
         project: the site.
 
     Raises:
-        ProjectError: the program is not installed, or cannot build this site.
+        ProjectError: the builder is not installed, or cannot build this site.
     """
     if no_execute:
-        os.environ[NO_EXECUTE] = "1"  # for the program, too
-    if program == ZENSICAL:
+        os.environ[NO_EXECUTE] = "1"  # for the builder, too
+    if builder == ZENSICAL:
         return _build_with_zensical(project)
-    if program == MATERIALX:
+    if builder == MATERIALX:
         from livepages.integrations.materialx import with_materialx
 
         with with_materialx(project.mkdocs) as file:
             return build_site(PROPERDOCS, no_execute, replace(project, mkdocs=file))
-    return subprocess.run(_command(program, project), cwd=project.root, check=False).returncode
+    return subprocess.run(_command(builder, project), cwd=project.root, check=False).returncode
 
 
 def export_site(site: Path, config_file: Path | None, project: Project) -> int:
@@ -73,11 +73,11 @@ def export_site(site: Path, config_file: Path | None, project: Project) -> int:
         raise ProjectError(f"{error.filename}: cannot be written: {error.strerror}") from None
 
 
-def _command(program: str, project: Project) -> list[str]:
-    found = find_spec(program)
+def _command(builder: str, project: Project) -> list[str]:
+    found = find_spec(builder)
     if found is None or found.origin is None:  # a folder of that name is not it
-        raise ProjectError(f"{program} is not installed; `pip install {program}` in this environment, and build again")
-    return [sys.executable, "-m", program, "build", "--strict", "--config-file", str(project.mkdocs)]
+        raise ProjectError(f"{builder} is not installed; `pip install {builder}` in this environment, and build again")
+    return [sys.executable, "-m", builder, "build", "--strict", "--config-file", str(project.mkdocs)]
 
 
 def _build_with_zensical(project: Project) -> int:

@@ -14,7 +14,7 @@ from typing import NoReturn
 from livepages.course import clashes, find_guide, read_course
 from livepages.execution import Engine, Failure, Run, Runner, WorkerError, count, pair_results
 from livepages.integrations.build import NO_EXECUTE
-from livepages.integrations.builders import MATERIALX, PROGRAMS, PROPERDOCS, build_site, export_site
+from livepages.integrations.builders import BUILDERS, MATERIALX, PROPERDOCS, build_site, export_site
 from livepages.integrations.listing import (
     and_more,
     by_page,
@@ -30,7 +30,7 @@ from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
 from livepages.records import Host, Records, check_host_name, check_page, compare, left_behind, record, write
 from livepages.rendering import status
-from livepages.source import MARKDOWN, Project, ProjectError, closest, find_project, read_inventories
+from livepages.source import MARKDOWN, Page, Project, ProjectError, closest, find_project, read_inventories
 
 _DESCRIPTION = """\
 Run the Python blocks of Markdown pages as programs: each page in a fresh process, top to bottom.
@@ -64,9 +64,13 @@ def _parser() -> argparse.ArgumentParser:
         "livepages", description=_DESCRIPTION, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"livepages {version('livepages')}")
+    jobs = argparse.ArgumentParser(add_help=False)
+    jobs.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    run_command = commands.add_parser("run", help="run pages that have changed, or that are named, and list what fails")
+    run_command = commands.add_parser(
+        "run", parents=[jobs], help="run pages that have changed, or that are named, and list what fails"
+    )
     run_command.add_argument(
         "pages",
         nargs="*",
@@ -76,7 +80,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     run_command.add_argument("--all", action="store_true", help="run every page, changed or not")
     run_command.add_argument("-v", "--verbose", action="store_true", help="print the output of every block")
-    run_command.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)")
     run_command.add_argument(
         "--shard", type=shard, metavar="INDEX/COUNT", help="run only this part of the pages, as 2/8"
     )
@@ -93,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     check_command.set_defaults(act=_check)
 
     record_command = commands.add_parser(
-        "record", help="run every page, or those named, and record the outputs of this host"
+        "record", parents=[jobs], help="run every page, or those named, and record the outputs of this host"
     )
     record_command.add_argument(
         "pages", nargs="*", type=Path, metavar="PAGE", help="Markdown files, or folders; all if none"
@@ -101,9 +104,6 @@ def _parser() -> argparse.ArgumentParser:
     record_command.add_argument("--host", metavar="NAME", required=True, help="the name of this host among the records")
     record_command.add_argument(
         "--into", type=Path, metavar="FOLDER", help="where records are kept (default: the project's)"
-    )
-    record_command.add_argument(
-        "-j", "--jobs", type=_jobs, metavar="N", help="pages run at a time (default: one a core)"
     )
     record_command.set_defaults(act=_record)
 
@@ -116,19 +116,19 @@ def _parser() -> argparse.ArgumentParser:
     compare_command.set_defaults(act=_compare)
 
     build_command = commands.add_parser(
-        "build", help="build the site with the named program; the pages are the same with each"
+        "build", help="build the site with the named builder; the pages are the same with each"
     )
     build_command.add_argument(
-        "program",
-        choices=PROGRAMS,
-        help=f"the program, which must be installed; {MATERIALX} is {PROPERDOCS} with that theme",
+        "builder",
+        choices=BUILDERS,
+        help=f"the builder, which must be installed; {MATERIALX} is {PROPERDOCS} with that theme",
     )
     build_command.add_argument(
         "--no-execute",
         action="store_true",
         help=f"run nothing, and fail if the run of a page is not kept; as the variable {NO_EXECUTE} does everywhere",
     )
-    build_command.set_defaults(act=lambda options, project: build_site(options.program, options.no_execute, project))
+    build_command.set_defaults(act=lambda options, project: build_site(options.builder, options.no_execute, project))
 
     export_command = commands.add_parser(
         "export", help="write the pages' other forms into a built site: scripts, notebooks, Markdown, llms.txt, feed"
@@ -180,13 +180,8 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         failed = [failure for failure in failed if project.root / failure.page in part]
     programs = [page for page in pages if page.program]
     runs = {} if options.all or options.pages else engine.kept(programs)
-    progress = Progress(print_line)
     stale = [page for page in programs if page.path not in runs]
-    try:
-        progress.started(stale)
-        runs |= engine.run(stale, progress.done)
-    finally:
-        engine.close()
+    runs |= _run_pages(engine, stale)
     failed += records.problems(programs)
     for page in programs:
         failed += check_page(page, runs[page.path], records)
@@ -204,6 +199,16 @@ def _run(options: argparse.Namespace, project: Project) -> int:
     for advice in filter(None, (hint(project, pages), renewal(project.reference, outdated))):
         print(advice)
     return print_failures(failed)
+
+
+def _run_pages(engine: Engine, pages: list[Page]) -> dict[Path, Run]:
+    """Return the runs of pages, all of which run now, with their progress shown; nothing runs after that."""
+    progress = Progress(print_line)
+    try:
+        progress.started(pages)
+        return engine.run(pages, progress.done)
+    finally:
+        engine.close()
 
 
 _PAGE = """\
@@ -304,12 +309,7 @@ def _record(options: argparse.Namespace, project: Project) -> int:
     pages = [page for page in every if page.path in named] if named else every
     failed = [failure for failure in failed if not named or project.root / failure.page in named]
     programs = [page for page in pages if page.program]
-    progress = Progress(print_line)
-    try:
-        progress.started(programs)
-        runs = engine.run(programs, progress.done)
-    finally:
-        engine.close()
+    runs = _run_pages(engine, programs)
     for page in programs:
         failed += runs[page.path].failures
     ran = [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages]

@@ -46,14 +46,12 @@ class Kernels:
         self._lock = threading.Lock()
         self._access: dict[str, str] | None = None
         self._process: subprocess.Popen[str] | None = None
-        self.off = (
-            ""
-            if _is_loopback(parts.hostname or "")
-            else (
+        self.off = ""  # why nothing can be run; empty if it can
+        if not _is_loopback(parts.hostname or ""):
+            self.off = (
                 f"Nothing can be run from the pages, because {parts.hostname} serves them to other machines, "
                 "whose readers would run code on this one. Serve them at 127.0.0.1 to run their blocks."
             )
-        )  # why it is off; empty if it is not
 
     def offered(self, application: Application) -> Application:
         """A server's application that also answers the site's own pages how to reach the Jupyter server."""

@@ -1,8 +1,20 @@
 """The lines that commands print: failures, runs, numbers of blocks, and advice."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 
-from livepages.execution import ERR, BlockResult, Failure, Run, count, counted
+from livepages.execution import (
+    ERR,
+    BlockResult,
+    Failure,
+    Run,
+    State,
+    block_states,
+    count,
+    count_wrong,
+    counted,
+    value_states,
+)
 from livepages.source import Block, Page, Project
 
 
@@ -40,6 +52,37 @@ def stopped(page: Page, run: Run) -> Iterator[str]:
         first = run.stopped[0]
         what = number_of(result.block for result in run.stopped)
         yield f"{page.name}:{first.block.line}: {what} not run: {first.outcome.skipped}"
+
+
+def summary(
+    pages: int, ran: Iterable[tuple[Page, Run]], failed: Mapping[str, Container[int]], new: Container[str]
+) -> str:
+    """Return a line that sums up a build.
+
+    Args:
+        pages: how many the site has.
+        ran: those that count, each with its run.
+        failed: the indexes of the blocks that failed, by the name of the page.
+        new: the names of the pages that ran in this build.
+    """
+    total: Counter[State] = Counter()
+    values: Counter[State] = Counter()
+    unchanged = 0
+    for page, run in ran:
+        states = block_states(run, failed[page.name])
+        total += states
+        values += value_states(run, failed[page.name])
+        unchanged += states[State.RAN] * (page.name not in new and not run.pending)
+    parts = [
+        f"{total[State.RAN] - unchanged} run now",
+        f"{unchanged} unchanged",
+        f"{total[State.OFF]} not run",
+        *(f"{number} failed" for number in [total[State.FAILED]] if number),
+        *(f"{number} not run because of a failure" for number in [total[State.STOPPED]] if number),
+        *(f"{number} still running" for number in [total[State.PENDING]] if number),
+    ]
+    counts = f"{count(pages, 'page')}, {count(total.total(), 'Python block')}: {', '.join(parts)}"
+    return "; ".join(filter(None, [counts, count_wrong(values, "value")]))
 
 
 def hint(project: Project, pages: Iterable[Page]) -> str:

@@ -50,13 +50,13 @@ class ExecutedBlocks:
             return _below_code(result, absence, md, options)
         self._inside = True
         try:
-            return self._shown(result, md, options)
+            return self._result(result, md, options)
         except Exception as error:  # noqa: BLE001  (superfences would take the fence for text, without a word)
             return self._failed(result.block.line, f"the output cannot be converted: {type(error).__name__}: {error}")
         finally:
             self._inside = False
 
-    def _shown(self, result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
+    def _result(self, result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
         block, variants = result.block, self._run.variants(result.block)
         ours = own_options(options)
         options = {**options, "extra": {name: text for name, text in options["extra"].items() if name not in ours}}
@@ -120,16 +120,16 @@ def _converted(text: str, md: Markdown, options: dict[str, Any]) -> str:
     return str(markdown_exec.MarkdownConverter(md, update_toc=options["update_toc"]).convert(text))
 
 
-_shown: WeakKeyDictionary[Markdown, ExecutedBlocks] = WeakKeyDictionary()
+_blocks: WeakKeyDictionary[Markdown, ExecutedBlocks] = WeakKeyDictionary()
 
 
 def show(md: Markdown, blocks: ExecutedBlocks) -> None:
     """Have the Python fences of the text that `md` converts next show these blocks."""
-    _shown[md] = blocks
+    _blocks[md] = blocks
 
 
 def _format(own: Formatter, *, code: str, md: Markdown, **options: Any) -> str:
-    blocks = _shown.get(getattr(md, "_original_md", md))
+    blocks = _blocks.get(getattr(md, "_original_md", md))
     return own(code=code, md=md, **options) if blocks is None else blocks.format(code, md, options)
 
 

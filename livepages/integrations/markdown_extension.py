@@ -26,9 +26,9 @@ from livepages import rendering
 from livepages.course import Guide
 from livepages.execution import Failure, Run, faults_of
 from livepages.integrations.assets import inline_style
-from livepages.integrations.build import Build, Conversion
+from livepages.integrations.build import Build
+from livepages.integrations.conversion import Conversion, PageFailuresError, own_build
 from livepages.integrations.markdown_exec import ExecutedBlocks, register, show
-from livepages.integrations.own_build import PageFailuresError, own_build
 from livepages.integrations.page_text import excerpt, find_page, normal, not_of_page
 from livepages.integrations.report import REPORT, Report
 from livepages.integrations.site_markdown import fence_support, without_tabs

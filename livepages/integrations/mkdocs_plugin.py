@@ -28,8 +28,9 @@ from livepages.execution import Engine, Failure, Runner, WorkerError, count
 from livepages.exporters import OutputFolder, Publication
 from livepages.integrations.address import check_address, explained
 from livepages.integrations.assets import SCRIPT, SERVED, STYLE
-from livepages.integrations.build import Build, Conversion
+from livepages.integrations.build import Build
 from livepages.integrations.build_cache import BuildCache, digest
+from livepages.integrations.conversion import Conversion
 from livepages.integrations.former_site import FormerSite
 from livepages.integrations.kernels import Kernels
 from livepages.integrations.mkdocs_course import changed_course, may_change
@@ -312,9 +313,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             output = OutputFolder(Path(config.site_dir), project.docs, self._emptied)
             forms = Publication(project, build.guide.course, build.ran, output, self._kept.made)
             self._ahead.begin(forms.pages, forms.forms)
-        templates = (
-            project.cache / f"theme-{env.trim_blocks:d}{env.lstrip_blocks:d}"
-        )  # what is compiled depends on these
+        # What is compiled depends on these options.
+        templates = project.cache / f"theme-{env.trim_blocks:d}{env.lstrip_blocks:d}"
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
             templates.mkdir(parents=True, exist_ok=True)
             if os.access(templates, os.W_OK):

@@ -52,7 +52,7 @@ def convert_once(
     def render(config: MkDocsConfig, files: Files) -> None:
         nonlocal warned  # also if this build has converted the page before: it does not repeat every warning
         addresses = sorted(f"{file.src_uri} {file.url}" for file in files)
-        given = page.markdown, page.meta, build.shown_as(path, page.markdown or ""), "\n".join(addresses)
+        given = page.markdown, page.meta, build.cache_key(path, page.markdown or ""), "\n".join(addresses)
         counted = _Warnings().are_counted  # where none is, a page may be kept that has deserved one
         appended = [file.read_text(encoding="utf-8", errors="replace") for file in appended_files(config)]
         key = kept.key([*given, appended, counted])

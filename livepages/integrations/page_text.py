@@ -9,7 +9,7 @@ from markdown import Markdown
 
 from livepages.execution import Failure, Run
 from livepages.integrations.build import Build
-from livepages.integrations.own_build import PageFailuresError
+from livepages.integrations.conversion import PageFailuresError
 from livepages.integrations.site_markdown import lacking
 from livepages.records import Seen
 from livepages.source import Page

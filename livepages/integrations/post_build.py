@@ -13,7 +13,7 @@ from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
 from livepages.integrations.redirects import write_redirects
 from livepages.rendering import head_links, restore_downloads
-from livepages.source import ProjectError
+from livepages.source import PageError, ProjectError
 
 
 def finish(
@@ -40,28 +40,28 @@ def finish(
     """
     project = build.engine.project
     output = OutputFolder(site, project.docs, emptied)
-    copy_assets(output)
     for name, text in build.guide.files().items():
         output.write(name, text.encode())
     kept = {"keep": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
-    refused += write_redirects([page for page, _ in build.ran], build.guide.course, output)
-    _report_left(output, log)
-    return [Failure(error.page, error.line, 0, error.message) for error in refused]
+    return [_failure(error) for error in refused] + _finish(build, output, log)
 
 
 def finish_executed(build: Build, site: Path, log: Callable[[str], None], emptied: bool) -> list[Failure]:
     """Write redirects and the assets: `finish` for a site whose pages stay what markdown-exec makes of them."""
-    output = OutputFolder(site, build.engine.project.docs, emptied)
+    return _finish(build, OutputFolder(site, build.engine.project.docs, emptied), log)
+
+
+def _finish(build: Build, output: OutputFolder, log: Callable[[str], None]) -> list[Failure]:
     copy_assets(output)
     refused = write_redirects([page for page, _ in build.ran], build.guide.course, output)
-    _report_left(output, log)
-    return [Failure(error.page, error.line, 0, error.message) for error in refused]
-
-
-def _report_left(output: OutputFolder, log: Callable[[str], None]) -> None:
     if output.left:
         log(f"not written, as the site has its own: {', '.join(output.left)}")
+    return [_failure(error) for error in refused]
+
+
+def _failure(error: PageError) -> Failure:
+    return Failure(error.page, error.line, 0, error.message)
 
 
 def finish_zensical(build: Build, site: Path) -> None:

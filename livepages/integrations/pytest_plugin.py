@@ -269,11 +269,7 @@ class BlockItem(TestBlock):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return where the block is; pytest counts lines from 0."""
-        return (
-            self.path,
-            self.block.line - 1,
-            f"{self.page.name}:{self.block.where}",
-        )
+        return self.path, self.block.line - 1, f"{self.page.name}:{self.block.where}"
 
 
 def add(item: pytest.Item, text: str) -> None:
@@ -311,10 +307,10 @@ class _Runs:
                 self._last[item.page.path] = max(self._last.get(item.page.path, 0), item.block.index)
         self._runs = self._engine.kept(self._pages.values())
         stale = [path for path in self._pages if path not in self._runs]
-        alone = sum(self._pages[path].settings.exclusive for path in stale)
+        exclusive = sum(self._pages[path].settings.exclusive for path in stale)
         _write_line(
             session.config,
-            f"{count(len(self._pages), 'page')}: {len(stale)} to run, {alone} of them alone at the end; "
+            f"{count(len(self._pages), 'page')}: {len(stale)} to run, {exclusive} of them alone at the end; "
             f"{len(self._runs)} unchanged",
         )
         self._ready = {path: threading.Event() for path in stale}

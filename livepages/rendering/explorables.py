@@ -10,23 +10,20 @@ from collections.abc import Sequence
 from livepages.source import Block
 
 
-def explorable(block: Block, shown: Sequence[str]) -> str:
+def explorable(block: Block, outputs: Sequence[str]) -> str:
     """Return the outputs of a block that varies, as HTML.
 
     Args:
         block: with the first values.
-        shown: its output for each of its values, in their order, as HTML.
+        outputs: its output for each of its values, in their order, as HTML.
     """
     names = [{"name": varied.name, "values": varied.values, "order": varied.order} for varied in block.options.vary]
-    first, *others = shown
+    first, *others = outputs
+    assignments = (", ".join(map(" = ".join, variant.values)) for variant in block.variants)
     folds = "".join(
-        f'<details class="live-value" data-search-exclude><summary>with <code>{html.escape(_assigned(variant))}</code>'
+        f'<details class="live-value" data-search-exclude><summary>with <code>{html.escape(assigned)}</code>'
         f"</summary>{content}</details>"
-        for variant, content in zip(block.variants, others, strict=True)
+        for assigned, content in zip(assignments, others, strict=True)
     )
     about = html.escape(json.dumps(names, ensure_ascii=False))
     return f'<div class="live-vary" data-live-vary="{about}"><div class="live-value">{first}</div>{folds}</div>'
-
-
-def _assigned(block: Block) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in block.values)

@@ -5,7 +5,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
@@ -22,14 +22,14 @@ _NOT_IN = ("a", "h1", "h2", "h3", "h4", "h5", "h6", "pre")
 class NameLinks(Treeprocessor):
     """Links names once the page is a tree in which highlighted blocks are stashed HTML."""
 
-    def __init__(self, md: Markdown, shown: Callable[[], tuple[Page | None, Inventory]]) -> None:
-        """Take `shown`, which returns the page that is being converted, if it is one, and what has a reference."""
+    def __init__(self, md: Markdown, converted: Callable[[], tuple[Page | None, Inventory]]) -> None:
+        """Take `converted`, which returns the page that is being converted, if it is one, and what has a reference."""
         super().__init__(md)
-        self._shown = shown
+        self._converted = converted
 
     def run(self, root: Element) -> None:
         """Link the blocks, then the text."""
-        page, inventory = self._shown()
+        page, inventory = self._converted()
         if not inventory.addresses:
             return
         names = PageNames(page, inventory)
@@ -44,9 +44,9 @@ class NameLinks(Treeprocessor):
                     stash[number] = match[1] + linked(match[2], found[1]) + match[3]
         for element in _code(root):
             place = HTML_PLACEHOLDER_RE.fullmatch(element.text or "")
-            shown = str(stash[int(place[1])] if place else element.text)
-            if uses := names.in_prose(html.unescape(shown)):
-                element.text = self.md.htmlStash.store(linked(shown, uses))
+            code = str(stash[int(place[1])] if place else element.text)
+            if uses := names.in_prose(html.unescape(code)):
+                element.text = self.md.htmlStash.store(linked(code, uses))
 
 
 def _code(element: Element) -> Iterator[Element]:
@@ -65,7 +65,7 @@ class _Tag:
 
 
 @dataclass(slots=True)
-class _Run:
+class _Stretch:
     """Text in the same elements from end to end."""
 
     start: int  # in the text
@@ -73,49 +73,45 @@ class _Run:
     tags: list[_Tag]  # those around it, the outermost first
 
 
-def linked(shown: str, uses: Iterable[Use]) -> str:
+def linked(code: str, uses: Iterable[Use]) -> str:
     """Code as HTML, with a link around each use; its text, and how it is highlighted, stay what they are.
 
     Args:
-        shown: the code as HTML: text in elements without gaps.
+        code: as HTML: text in elements without gaps.
         uses: the names in the text; those without an address, or not written in one piece, are left as they are.
     """
     uses = [use for use in uses if use.address and use.start < use.end]
     if not uses:
-        return shown
-    runs = list(_runs(shown, sorted({edge for use in uses for edge in (use.start, use.end)})))
-    starts = [run.start for run in runs]
+        return code
+    stretches = list(_stretches(code, sorted({edge for use in uses for edge in (use.start, use.end)})))
+    starts = [stretch.start for stretch in stretches]
     for use in uses:
-        inside = runs[bisect_left(starts, use.start) : bisect_left(starts, use.end)]
-        link = _Tag(
-            f'<a class="live-name" href="{html.escape(use.address)}">', "</a>"
-        )  # the theme's script wraps titles
+        inside = stretches[bisect_left(starts, use.start) : bisect_left(starts, use.end)]
+        link = _Tag(f'<a class="live-name" href="{html.escape(use.address)}">', "</a>")
         # Outside the innermost elements, which give the text its color: the link itself has that of all code.
-        depth = min(max(len(inside[0].tags) - 1, 0), *(_shared(inside[0].tags, run.tags) for run in inside))
-        for run in inside:
-            run.tags = [*run.tags[:depth], link, *run.tags[depth:]]
+        depth = min(max(len(inside[0].tags) - 1, 0), *(_shared(inside[0].tags, stretch.tags) for stretch in inside))
+        for stretch in inside:
+            stretch.tags = [*stretch.tags[:depth], link, *stretch.tags[depth:]]
     out: list[str] = []
     opened: list[_Tag] = []
-    for run in [*runs, _Run(0, "", [])]:
-        shared = _shared(opened, run.tags)
-        out += [tag.closing for tag in reversed(opened[shared:])] + [tag.opening for tag in run.tags[shared:]]
-        out.append(run.html)
-        opened = run.tags
+    for stretch in [*stretches, _Stretch(0, "", [])]:
+        shared = _shared(opened, stretch.tags)
+        out += [tag.closing for tag in reversed(opened[shared:])] + [tag.opening for tag in stretch.tags[shared:]]
+        out.append(stretch.html)
+        opened = stretch.tags
     return "".join(out)
 
 
 def _shared(some: list[_Tag], other: list[_Tag]) -> int:
     """Return how many of the outermost elements are the same."""
-    return next(
-        (n for n, (a, b) in enumerate(zip(some, other, strict=False)) if a is not b), min(len(some), len(other))
-    )
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(some, other, strict=False)))
 
 
-def _runs(shown: str, edges: list[int]) -> Iterator[_Run]:
+def _stretches(code: str, edges: list[int]) -> Iterator[_Stretch]:
     """The text of HTML in pieces that no edge lies inside of."""
     tags: list[_Tag] = []
     at = 0
-    for piece in _PIECE.finditer(shown):
+    for piece in _PIECE.finditer(code):
         if piece["tag"]:
             tags = [*tags, _Tag(piece[0], f"</{piece['tag']}>")]
         elif piece[0].startswith("</"):
@@ -124,5 +120,5 @@ def _runs(shown: str, edges: list[int]) -> Iterator[_Run]:
             size = 1 if piece[0].startswith("&") else len(piece[0])
             cuts = [edge - at for edge in edges[bisect_right(edges, at) : bisect_left(edges, at + size)]]
             for start, end in pairwise([0, *cuts, len(piece[0])]):
-                yield _Run(at + start, piece[0][start:end], tags)
+                yield _Stretch(at + start, piece[0][start:end], tags)
             at += size

@@ -5,7 +5,7 @@ A page shows the status of all pages where it says ``<!-- live: status -->``.
 
 import html
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from posixpath import relpath
 
 from livepages.execution import count
@@ -59,8 +59,7 @@ class _Status:
     def _host_table(self) -> list[str]:
         rows: dict[str, list[str]] = defaultdict(list)
         total = sum(len(page.cases) for page in self._pages)
-        differing = [None, *(other for other in self._others)]
-        for host, other in zip(self._hosts, differing, strict=True):
+        for host, other in zip(self._hosts, [None, *self._others], strict=True):
             entries = [seen.entry for place in self._places() for seen in self._at(*place) if seen.host == host]
             rows["device"].append(host.device if host.count == 1 else f"{host.count} × {host.device}")
             rows["processor"].append(host.processor)
@@ -72,17 +71,17 @@ class _Status:
             rows["blocks with an up-to-date record"].append(f"{sum(e.good for e in entries)} of {total}")
             rows["blocks that did not run"].append(f"{sum(e.outcome == NOT_RUN for e in entries)}")
             rows["blocks whose output differs"].append(f"{len(other.differing)}" if other else "")
-        names = " | ".join(host.name for host in self._hosts)
-        table = [f"| host | {names} |", "|---" * (len(self._hosts) + 1) + "|"]
-        return table + [f"| {what} | {' | '.join(cells)} |" for what, cells in rows.items()]
+        return self._table("host", rows)
 
     def _page_table(self) -> list[str]:
+        cells = {self._link(page): [self._cell(page, host) for host in self._hosts] for page in self._pages}
+        return self._table("page", cells)
+
+    def _table(self, corner: str, rows: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return a table with a column for each host."""
         names = " | ".join(host.name for host in self._hosts)
-        rows = [f"| page | {names} |", "|---" * (len(self._hosts) + 1) + "|"]
-        for page in self._pages:
-            cells = " | ".join(self._cell(page, host) for host in self._hosts)
-            rows.append(f"| {self._link(page)} | {cells} |")
-        return rows
+        head = [f"| {corner} | {names} |", "|---" * (len(self._hosts) + 1) + "|"]
+        return head + [f"| {what} | {' | '.join(cells)} |" for what, cells in rows.items()]
 
     def _cell(self, page: Page, host: Host) -> str:
         seen = [one for block in page.cases for one in self._at(page, block) if one.host == host]
@@ -115,13 +114,9 @@ class _Status:
         def seconds(place: PageBlock, host: Host) -> float:
             return next((seen.entry.seconds for seen in self._at(*place) if seen.host == host), 0.0)
 
-        names = " | ".join(host.name for host in self._hosts)
-        rows = [f"| seconds | {names} |", "|---" * (len(self._hosts) + 1) + "|"]
         slowest = sorted(self._places(), key=lambda place: -seconds(place, self._hosts[0]))[:SLOWEST]
-        for place in slowest:
-            cells = " | ".join(f"{seconds(place, host):.1f}" for host in self._hosts)
-            rows.append(f"| {self._link(*place)} | {cells} |")
-        return rows
+        cells = {self._link(*place): [f"{seconds(place, host):.1f}" for host in self._hosts] for place in slowest}
+        return self._table("seconds", cells)
 
     def _places(self) -> list[PageBlock]:
         return [(page, block) for page in self._pages for block in page.cases]

@@ -12,18 +12,18 @@ from livepages.source import Page
 LEFT = re.compile(r"<code>\{python\}\s")  # what Markdown makes of a value that is still there
 
 
-def with_values(lines: Sequence[str], run: Run, shown: Callable[[BlockResult], str]) -> list[str]:
+def with_values(lines: Sequence[str], run: Run, text_of: Callable[[BlockResult], str]) -> list[str]:
     """Return the lines of a page with values in the place of expressions.
 
     Args:
         lines: those of the page's text.
         run: the results of the page.
-        shown: returns what a value is shown as.
+        text_of: returns what a value is replaced by.
     """
     found = list(lines)
     for result in reversed(run.values):  # so that the columns of those before it stay as they are
         at, (start, end) = result.block.fence.start, result.block.columns or (0, 0)
-        found[at] = found[at][:start] + shown(result) + found[at][end:]
+        found[at] = found[at][:start] + text_of(result) + found[at][end:]
     return found
 
 
@@ -41,7 +41,7 @@ def value_html(seen: Seen, stash: Callable[[str], str]) -> Callable[[BlockResult
         stash: takes HTML and returns a placeholder for it in Markdown.
     """
 
-    def shown(result: BlockResult) -> str:
+    def text_of(result: BlockResult) -> str:
         if result.failure:
             message = html.escape(result.failure.message)
             return stash(f'<strong class="live-value live-failed">{message}</strong>')
@@ -52,7 +52,7 @@ def value_html(seen: Seen, stash: Callable[[str], str]) -> Callable[[BlockResult
         tag = "code" if why else "span"
         return stash(f'<{tag} class="live-value"{title}>{html.escape(text)}</{tag}>')
 
-    return shown
+    return text_of
 
 
 def _markdown(result: BlockResult) -> str:
@@ -62,9 +62,8 @@ def _markdown(result: BlockResult) -> str:
 
 def _text(result: BlockResult, seen: Sequence[RecordedOutcome]) -> str:
     """The value in one line, from the newest record where it has not run; empty if there is none."""
-    outcome = result.shown
-    text = outcome.stdout
-    if result.failure or outcome.pending or outcome.skipped:
+    text = result.shown.stdout
+    if result.failure or result.outcome.pending or result.outcome.skipped:
         recorded = newest(seen)
         text = recorded.entry.stdout if recorded else ""
     return " ".join(text.split())

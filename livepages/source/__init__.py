@@ -4,6 +4,7 @@ Knows nothing of how code runs.
 """
 
 from livepages.source.fences import find_fences, includes, with_bare_fences
+from livepages.source.markdown_exec import own_options
 from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
@@ -19,7 +20,7 @@ from livepages.source.project import (
     site_project,
 )
 from livepages.source.suggestions import closest
-from livepages.source.superfences import EXECUTED, own_options
+from livepages.source.superfences import EXECUTED
 
 __all__ = [
     "EXECUTED",

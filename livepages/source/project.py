@@ -34,8 +34,9 @@ from typing import Any
 
 from livepages.source.imports import any_imports
 from livepages.source.mkdocs_yml import ConfigurationError, named, read_configuration
+from livepages.source.snippets import include
 from livepages.source.suggestions import closest
-from livepages.source.superfences import Scanner, include
+from livepages.source.superfences import Scanner
 from livepages.worker import Runtime, built_in, find_runtime, runtimes
 
 MARKDOWN = (".md", ".markdown", ".mdown", ".mkdn", ".mkd")  # the endings of pages, as MkDocs has them

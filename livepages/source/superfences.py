@@ -1,21 +1,14 @@
-"""The fences that markdown-exec executes, as the extensions of the site find them: by their own code.
-
-``pymdownx.snippets`` expands includes, and ``pymdownx.superfences`` decides what is a fence.
-"""
+"""The fences that markdown-exec executes, as pymdownx.superfences finds them, and those that it does not by mistake."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
-from pathlib import Path
-from string import Template
+from itertools import chain
 from typing import Any
 
 from markdown import Markdown
-from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
 
-from livepages.source.fences import Fence, LineError, Recorder, directives
-from livepages.source.options import TABLE, Options, read_option
+from livepages.source.fences import Fence, Recorder
 from livepages.source.suggestions import closest
 
 EXECUTED = ("python", "py", "pycon")
@@ -117,100 +110,7 @@ class Scanner:
 def _exec_in(options: str) -> str:
     """Return the name by which the options of a fence switch on that it runs, misspelled or not; empty if none does."""
     names = {name for name, value in _OPTION.findall(options) if value.strip("\"'").lower() not in _OFF}
-    # With a letter more or less, a wrong one, or two swapped.
-    like = (name for name in names if 3 <= len(name) <= 5 and closest(name.lower(), ["exec"], 0.75))
-    return "exec" if "exec" in names else next(like, "")
-
-
-def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
-    """Return the options of a block by those of markdown-exec, among which ours are extra ones.
-
-    Returns:
-        the options, and what is wrong with those of ours that are left out.
-    """
-    values: dict[str, Any] = {
-        name: given[name] for name in ("source", "result", "html", "session", "width") if given[name]
-    }
-    values |= {"workdir": given["workdir"] or "", "isolated": not given["session"]}
-    values = {"source": "none", "result": "markdown", **values}
-    texts = {name: given["extra"][name] for name in sorted(own_options(given))}
-    texts |= {"source": given["source"]} if given["source"] not in ("", "console") else {}
-    faults: list[str] = []
-    for name, text in texts.items():
-        try:
-            values[name] = read_option(name, text)
-        except ValueError as error:
-            faults.append(str(error))
-    for name in sorted(given["extra"].keys() - TABLE.keys()):  # any other may be for another program
-        if meant := closest(name, TABLE, 0.8):
-            faults.append(f"unknown option {name!r}{meant}")
-    return Options(**values), faults
-
-
-def own_options(given: Mapping[str, Any]) -> set[str]:
-    """Return the names of the extra options that are ours and mean nothing to markdown-exec or Pygments."""
-    return {name for name in given["extra"] if name in TABLE and not TABLE[name].markdown_exec}
-
-
-class _FoundSnippets(SnippetPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
-    """The preprocessor of pymdownx, which notes the files that it finds."""
-
-    def __init__(self, options: Mapping[str, Any], found: set[Path]) -> None:
-        super().__init__(options, Markdown())
-        self._found = found
-
-    def get_snippet_path(self, path: str) -> str | None:
-        """Return the path of the file that an include names."""
-        found: str | None = super().get_snippet_path(path)
-        self._found |= {Path(found)} if found else set()
-        return found
-
-
-def include(
-    lines: Sequence[str], config: Mapping[str, Any], folders: Mapping[str, Path], files: set[Path]
-) -> Iterator[tuple[str, int]]:
-    """Yield the lines after includes, each with its line number (from 1) before them.
-
-    An include that is not understood, such as one with the name of a variable of another plugin, stays as it is.
-
-    Args:
-        lines: of the page.
-        config: the site's, of ``pymdownx.snippets``.
-        folders: those that its paths may start from, as MkDocs names them; ``config_dir`` is the usual one.
-        files: to which the included files are added.
-    """
-    options = {**SnippetExtension().getConfigs(), **config, "check_paths": True, "url_download": False}
-    bases = options["base_path"]
-    bases = [Template(base).safe_substitute(folders) for base in ([bases] if isinstance(bases, str) else bases)]
-    options["base_path"] = [str(folders["config_dir"] / base) for base in bases]
-    options["auto_append"] = []
-    snippets = _FoundSnippets(options, files)
-    try:
-        found = list(directives(list(lines)))
-    except LineError:
-        found = [(number, [line]) for number, line in enumerate(lines, 1)]
-    for number, directive in found:
-        included = directive
-        if "8<-" in directive[0]:
-            try:
-                included = snippets.run(list(directive))
-            except (SnippetMissingError, OSError, ValueError):
-                included = directive
-        yield from ((line, number) for line in included)
-
-
-def align(lines: Sequence[str], before: Sequence[str], origin: Sequence[int]) -> list[int]:
-    """Return the best line number there is for each line of a text that a plugin has changed.
-
-    Args:
-        lines: the text as it is now.
-        before: the text as it was.
-        origin: the line number of each of its lines.
-    """
-    numbers: list[int] = []
-    for kind, i, j, start, end in SequenceMatcher(None, before, lines, autojunk=False).get_opcodes():
-        if kind == "equal":
-            numbers += origin[i:j]
-        else:
-            numbers += [origin[min(i, len(origin) - 1)]] * (end - start)
-    return numbers
+    # With a letter more or less, a wrong one, or two swapped; or the whole word.
+    short = (name for name in names if 3 <= len(name) <= 5 and closest(name.lower(), ["exec"], 0.75))
+    whole = (name for name in names if closest(name.lower(), ["execute"], 0.9))
+    return "exec" if "exec" in names else next(chain(short, whole), "")

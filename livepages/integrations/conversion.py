@@ -1,6 +1,7 @@
-"""The build of programs that convert pages and pass no `Conversion`: it is made when the first page is converted."""
+"""The build that converted text is part of: that of the program which converts, or one made for the first page."""
 
 import sys
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
@@ -28,6 +29,17 @@ def _print_without_traceback(message: str, kind: type[BaseException], error: Bas
         print(message, file=sys.stderr)
     else:
         sys.__excepthook__(kind, error, at)
+
+
+@dataclass
+class Conversion:
+    """The text that is being converted, as the program that converts it describes it to the Markdown extension.
+
+    The program that passes one has brought the build up to date, and reports its failures.
+    """
+
+    build: Build
+    path: Path | None = None  # of the page that is converted; None for any other text
 
 
 _one_at_a_time = Lock()
