@@ -1,4 +1,4 @@
-"""What pages do without: marks, links and explanations that cost a phone time and tell readers nothing."""
+"""Removal of what pages do without: marks, links and explanations that cost a phone time and tell readers nothing."""
 
 import re
 from urllib.parse import urlsplit
