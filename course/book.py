@@ -81,13 +81,7 @@ def open_page(browser: Browser) -> Page:
 
 
 def assemble(page: Page, found: list[Chapter], course: Course) -> str:
-    """Return the chapters as one document of XHTML, without a head.
-
-    Args:
-        page: of a browser.
-        found: the chapters.
-        course: the site that they are of.
-    """
+    """Return the chapters as one document of XHTML, without a head."""
     keys = {chapter.uri: chapter.key for chapter in found}
     parts: list[str] = []
     above = ""

@@ -21,10 +21,6 @@ if importlib.util.find_spec({name!r}) is None:
 
 
 def program(folder: Path) -> str:
-    """Return the text of the program, which does nothing where the examiner can be imported.
-
-    Args:
-        folder: the examiner's.
-    """
+    """Return the text of the program, which does nothing where the examiner, in this folder, can be imported."""
     files = {file.name: file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.py"))}
     return _PROGRAM.format(name=folder.name, files=files)

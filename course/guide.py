@@ -7,7 +7,7 @@ Pages say in their front matter what they are about, and which pages to read bef
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from posixpath import relpath
@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element
 
 from course import examiner
 from course.less import hint_sparingly, without_marks
-from livepages.course import Guide
+from livepages.course import Guide, Stash
 from livepages.execution import Failure, count
 from livepages.source import Page, PageNames, closest
 
@@ -62,15 +62,8 @@ class CourseGuide(Guide):
         shown = [(other.title, other.description, other.path, minutes(other)) for other in others]
         return self.course.text, shown, uses
 
-    def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
-        """A page's lines with the line under its title, and with the map or the index where the page wants it.
-
-        Args:
-            page: the page, whose `text` up to its first block is the beginning of `lines`.
-            lines: what is shown of the page so far.
-            updated: the day of its last change, in ISO form; empty if it is not known.
-            stash: takes HTML and returns a placeholder for it in Markdown.
-        """
+    def lines(self, page: Page, lines: list[str], updated: str, stash: Stash) -> list[str]:
+        """A page's lines with the line under its title, and with the map or the index where the page wants it."""
         lines = self._lines(page, lines, stash)
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
             return lines
@@ -115,7 +108,7 @@ class CourseGuide(Guide):
         found["libraries.json"] = names.libraries_json(self.inventory, explained)
         return found
 
-    def _lines(self, page: Page, lines: Iterable[str], stash: Callable[[str], str]) -> list[str]:
+    def _lines(self, page: Page, lines: Iterable[str], stash: Stash) -> list[str]:
         """Lines with the map and the index where they belong."""
         found = []
         for line in lines:
@@ -127,7 +120,7 @@ class CourseGuide(Guide):
                 found.append(line)
         return found
 
-    def _facts(self, page: Page, updated: str, stash: Callable[[str], str]) -> str:
+    def _facts(self, page: Page, updated: str, stash: Stash) -> str:
         facts = [count(minutes(page), "minute")]
         if updated:
             facts.append(f"changed {updated}")
@@ -159,7 +152,7 @@ class CourseGuide(Guide):
                 )
         return [*lines, ""]
 
-    def _index(self, here: Page, wanted: re.Match[str], stash: Callable[[str], str]) -> list[str]:
+    def _index(self, here: Page, wanted: re.Match[str], stash: Stash) -> list[str]:
         """Every documented name that the pages' code uses, and in which section of a page first."""
         lines: list[str] = []
         library = ""
@@ -200,7 +193,7 @@ class _IndexEntry:
     def library(self) -> str:
         return self.name.partition(".")[0]
 
-    def lines(self, here: Page, stash: Callable[[str], str]) -> list[str]:
+    def lines(self, here: Page, stash: Stash) -> list[str]:
         """The entry as Markdown."""
         # As HTML: a heading in Markdown gets a link to itself, which hundreds of entries make heavy.
         heading = stash(f'<div class="live-entry"><h3 id="{self.name}"><code>{self.name}</code></h3>')

@@ -15,9 +15,6 @@ def hint_sparingly(root: Element) -> None:
     That is what a link to another page leads to, and a word's explanation, except under a heading that is this word and
     in such a link, which shows only one of both.
     The theme can do so for all links and titles, but each takes time when a page arrives, which on a phone is long.
-
-    Args:
-        root: of a page, whose links have not been resolved yet.
     """
     sign = f"{AMP_SUBSTITUTE}para;"  # of a heading's link to itself
     headings = {"".join(heading.itertext()).removesuffix(sign).casefold() for heading in root.iter("h2")}

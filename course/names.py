@@ -26,12 +26,7 @@ LIMIT = 240  # characters of a warning or error
 
 
 def names_json(inventory: Inventory, explained: Mapping[str, tuple[str, str]]) -> str:
-    """Return the text of the file.
-
-    Args:
-        inventory: the official reference.
-        explained: the address in the site and the title of the page that uses a name first.
-    """
+    """Return the text of the file; `explained` has where the site uses a name first: an address and a page's title."""
     record = Record()
     rows = {full_name(idiom.name): idiom.anchor for idiom in idioms()}
     names = {}

@@ -1,7 +1,7 @@
 """The pages of a site and their order, where each is when built, when it last changed, and what the site adds to it."""
 
 from livepages.course import history
-from livepages.course.guide import Guide, find_guide, sources
+from livepages.course.guide import Guide, Stash, find_guide, sources
 from livepages.course.navigation import Course, NavSection, clashes, make_course, read_course
 from livepages.course.output_paths import OutputPaths, output_paths
 
@@ -10,6 +10,7 @@ __all__ = [
     "Guide",
     "NavSection",
     "OutputPaths",
+    "Stash",
     "clashes",
     "find_guide",
     "history",

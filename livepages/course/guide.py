@@ -12,6 +12,8 @@ from livepages.course.navigation import Course
 from livepages.execution import Failure
 from livepages.source import Inventory, Page, Project, ProjectError
 
+Stash = Callable[[str], str]  # takes HTML and returns a placeholder for it in Markdown
+
 
 @dataclass(frozen=True)
 class Guide:
@@ -29,14 +31,13 @@ class Guide:
         """Return what the page shows of other pages: two guides show the same on it if this is equal."""
         return None
 
-    def lines(self, page: Page, lines: list[str], updated: str, stash: Callable[[str], str]) -> list[str]:
+    def lines(self, page: Page, lines: list[str], updated: str, stash: Stash) -> list[str]:
         """Return a page's lines with what the guide adds.
 
         Args:
             page: the page, whose `text` up to its first block is the beginning of `lines`.
             lines: what is shown of the page so far.
             updated: the day of its last change, in ISO form; empty if it is not known.
-            stash: takes HTML and returns a placeholder for it in Markdown.
         """
         return lines
 

@@ -26,14 +26,7 @@ def days(project: Project) -> dict[Path, str]:
 
 
 def last_change(page: Page, run: Run, project: Project, changed: Mapping[Path, str]) -> str:
-    """The day on which the page, a file that it includes, or a file of the project that it uses last changed.
-
-    Args:
-        page: the page.
-        run: the results of its blocks.
-        project: the project that both belong to.
-        changed: what `days` returns; the result is empty if the page is not in it.
-    """
+    """The day on which a page, or a file that it includes or uses, last changed; empty if `changed` lacks the page."""
     used = (project.root / name for name in run.files)
     files = [page.path, *(project.snippets / name for name in includes(page.source)), *used]
     return max((changed.get(file, "") for file in files), default="") if page.path in changed else ""

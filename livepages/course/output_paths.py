@@ -25,12 +25,7 @@ class OutputPaths:
 
 
 def place(name: str, directory_urls: bool) -> OutputPaths:
-    """Return the paths that MkDocs gives a page.
-
-    Args:
-        name: the page's file, relative to the folder of pages: ``guide/page.md``.
-        directory_urls: whether each page has a folder of its own, by ``use_directory_urls``.
-    """
+    """Return the paths that MkDocs gives a page, by its name below the folder of pages and ``use_directory_urls``."""
     path = PurePosixPath(name)
     folder, stem = path.parent, INDEX if path.stem == README else path.stem
     html = folder / stem / "index.html" if directory_urls and stem != INDEX else folder / f"{stem}.html"

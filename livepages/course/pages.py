@@ -12,13 +12,7 @@ _OF_OTHERS = GitIgnoreSpec.from_lines([".*", "/templates/"])  # what other progr
 
 
 def find_pages(docs: Path, excluded: GitIgnoreSpec, drafts: GitIgnoreSpec) -> list[Path]:
-    """The files of the pages in a folder and in those below it, links to folders included, in a fixed order.
-
-    Args:
-        docs: the folder.
-        excluded: which files are no pages, by patterns as in ``.gitignore``.
-        drafts: which of the others are none either.
-    """
+    """The files of the pages in a folder and in those below it, links to folders included, in a fixed order."""
     files = [Path(folder, name) for folder, _, names in os.walk(docs, followlinks=True) for name in names]
     names = {file: file.relative_to(docs).as_posix() for file in files if file.suffix in MARKDOWN}
     unwanted = (_OF_OTHERS + excluded, drafts)

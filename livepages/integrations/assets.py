@@ -25,12 +25,7 @@ def inline_style() -> str:
 
 
 def add_assets(html: str, folder: str) -> str:
-    """Return the HTML of a page with the style sheet, after those of the theme, and with the script.
-
-    Args:
-        html: of a page that names neither.
-        folder: the page's, relative to the root of the site.
-    """
+    """Return the HTML of a page in a folder of the site with the style sheet, after those of the theme, and script."""
     style, script = (posixpath.relpath(file, folder or ".") for file in (STYLE, SCRIPT))
     found = _THEME.match(html)
     at = found.end() if found else html.find("</head>")

@@ -24,11 +24,6 @@ BUILDERS = (MKDOCS, PROPERDOCS, MATERIALX, ZENSICAL)
 def build_site(builder: str, no_execute: bool, project: Project) -> int:
     """Build the site with one of `BUILDERS`, strictly, and return the exit status.
 
-    Args:
-        builder: its name.
-        no_execute: whether to run nothing, and to fail if the run of a page is not kept.
-        project: the site.
-
     Raises:
         ProjectError: the builder is not installed, or cannot build this site.
     """
@@ -46,11 +41,6 @@ def build_site(builder: str, no_execute: bool, project: Project) -> int:
 
 def export_site(site: Path, config_file: Path | None, project: Project) -> int:
     """Write the other forms of the pages into a built site, list what fails, and return the exit status.
-
-    Args:
-        site: the folder of the built site.
-        config_file: what it was built from, if not the project's.
-        project: the project.
 
     Raises:
         ProjectError: this is not a site of the project, or a file cannot be read or written.

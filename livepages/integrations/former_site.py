@@ -8,11 +8,7 @@ HIDDEN = ".livepages-before"  # in the site's folder, from which builders delete
 
 
 class FormerSite:
-    """The files of a built site, out of the way of the builder, which deletes them before it converts any page.
-
-    Args:
-        folder: the site's.
-    """
+    """The files of a built site, out of the way of the builder, which deletes them before it converts any page."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._aside = folder, folder / HIDDEN

@@ -49,14 +49,7 @@ def excerpt(build: Build, text: str) -> tuple[Page, Run, Seen] | None:
 
 
 def not_of_page(build: Build, path: Path | None, lines: Sequence[str], md: Markdown) -> Failure:
-    """Return the failure of text that has blocks and is not that of a page, as the program that `md` is of has it.
-
-    Args:
-        build: the build of the site.
-        path: the file of the page that it is said to be of.
-        lines: the text.
-        md: what converts it.
-    """
+    """Return the failure of text, said to be of this file, that has blocks and is not that of its page."""
     name = build.engine.project.name(path or build.engine.project.docs)
     page = build.pages.get(path) if path else None
     if page is None:

@@ -45,12 +45,7 @@ def take_questions(content: str) -> tuple[str, list[Question]]:
 
 
 def linked_data(questions: Iterable[Question], url: str) -> str:
-    """The questions and their answers as https://schema.org/FAQPage, for a script element; empty if there are none.
-
-    Args:
-        questions: the questions of a page.
-        url: the page's address; empty if unknown.
-    """
+    """The questions and their answers as https://schema.org/FAQPage, for a script element; empty if there are none."""
     entities = [
         {
             "@type": "Question",

@@ -13,12 +13,7 @@ class BuildAgain(FileModifiedEvent):
 
 
 class Saves(FileSystemEventHandler):
-    """A note of whether files have changed; one build may follow from a save and from a page that has run.
-
-    Args:
-        server: what watches files.
-        folders: some of those that it watches.
-    """
+    """A note of whether files have changed; one build may follow from a save and from a page that has run."""
 
     def __init__(self, server: LiveReloadServer, folders: Iterable[Path]) -> None:
         self._server, self._folders = server, [*folders]

@@ -16,14 +16,7 @@ _COPY = '<button type="button" class="live-offer live-take" aria-label="copy as 
 
 
 def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:
-    """Return the line that names the host of a page's run, as HTML.
-
-    Args:
-        run: the results of its blocks.
-        versions: what ran it.
-        notebook: the address of its notebook, from the page.
-        more: what the line ends with, as HTML.
-    """
+    """Return the line that says what ran a page, ending with `more`, as HTML; its notebook is at an address."""
     device = f" on {html.escape(run.device)}" if run.device else ""
     versions = html.escape(versions)
     text = f"Every output on this page was produced by the code above it, with {versions}{device}."

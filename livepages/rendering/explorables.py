@@ -11,12 +11,7 @@ from livepages.source import Block
 
 
 def explorable(block: Block, outputs: Sequence[str]) -> str:
-    """Return the outputs of a block that varies, as HTML.
-
-    Args:
-        block: with the first values.
-        outputs: its output for each of its values, in their order, as HTML.
-    """
+    """Return a block that varies as HTML, by its outputs with each of its values."""
     names = [{"name": varied.name, "values": varied.values, "order": varied.order} for varied in block.options.vary]
     first, *others = outputs
     assignments = (", ".join(map(" = ".join, variant.values)) for variant in block.variants)

@@ -3,9 +3,10 @@
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from livepages.course import Stash
 from livepages.execution import Failure, count, faults_of
 from livepages.source import Page
 from livepages.worker import escaped
@@ -56,14 +57,8 @@ def _linked(place: Failing, content: str) -> str:
     return f"{text} ({html.escape(place.why)})" if place.why else text
 
 
-def with_faults(page: Page, lines: Sequence[str], stash: Callable[[str], str]) -> list[str]:
-    """Return the lines of a page, each with the faults above it that are to be shown there.
-
-    Args:
-        page: the page.
-        lines: those of its text.
-        stash: takes HTML and returns a placeholder for it in Markdown.
-    """
+def with_faults(page: Page, lines: Sequence[str], stash: Stash) -> list[str]:
+    """Return the lines of a page's text, each with the faults above it that are to be shown there."""
     found = list(lines)
     for fault, failure in zip(page.faults, faults_of(page), strict=True):
         at = fault.at

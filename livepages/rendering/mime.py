@@ -75,11 +75,6 @@ def renderers() -> Mapping[str, Renderer]:
 def render(bundle: Mapping[str, str], block: Block, number: int = 0) -> str:
     """Return an output as HTML, by the first renderer of a type that it has; empty if there is none.
 
-    Args:
-        bundle: its representations, by MIME type.
-        block: the block that displayed it.
-        number: which of the block's outputs of its kind it is.
-
     Raises:
         RenderError: the renderer fails.
     """

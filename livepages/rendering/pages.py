@@ -5,9 +5,10 @@ The layout of source and result is markdown-exec's (`add_source`), and so are th
 
 import html
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
+from livepages.course import Stash
 from livepages.execution import Run
 from livepages.records import Seen
 from livepages.rendering.anchors import anchors
@@ -23,18 +24,9 @@ FenceSupport = Literal["all", "bare", "outer", "none"]
 
 
 def page_lines(
-    page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Callable[[str], str], fences: FenceSupport = "all"
+    page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Stash, fences: FenceSupport = "all"
 ) -> list[str]:
-    """The page's text with every Python fence replaced by its source and its result, and every value by its text.
-
-    Args:
-        page: the page.
-        run: the results of its blocks.
-        runtime: what ran it.
-        seen: returns what hosts recorded of a block.
-        stash: takes HTML and returns a placeholder for it in Markdown.
-        fences: those that the site's Markdown shows as code.
-    """
+    """Return the lines of a page with each Python fence replaced by its source and result, each value by its text."""
     text = with_faults(page, with_values(page.shown, run, value_html(seen, stash)), stash)
     lines: list[str] = []
     at = 0
@@ -63,9 +55,7 @@ def _notes(text: Sequence[str], block: Block) -> tuple[list[str], int]:
     return inside[blank : blank + length], block.fence.end + blank + length
 
 
-def _block_lines(
-    renderer: ResultRenderer, notes: Sequence[str], stash: Callable[[str], str], fences: FenceSupport
-) -> list[str]:
+def _block_lines(renderer: ResultRenderer, notes: Sequence[str], stash: Stash, fences: FenceSupport) -> list[str]:
     result, block = renderer.result, renderer.result.block
     body = stash(renderer.html())
     if block.options.result == "markdown" and not result.failure:
@@ -79,7 +69,7 @@ def _block_lines(
     return [prefix + line if line or ">" in prefix else "" for line in ["", anchor, "", *body.split("\n"), ""]]
 
 
-def _with_source(block: Block, result: str, stash: Callable[[str], str], fences: FenceSupport) -> str:
+def _with_source(block: Block, result: str, stash: Stash, fences: FenceSupport) -> str:
     """Return Markdown for the code of a block and its result."""
     from markdown_exec import add_source  # installed where sites are built
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from livepages.course import Stash
 from livepages.execution import BlockResult, Failure, Run
 from livepages.records import RecordedOutcome, Seen, newest
 from livepages.source import Page
@@ -13,13 +14,7 @@ LEFT = re.compile(r"<code>\{python\}\s")  # what Markdown makes of a value that 
 
 
 def with_values(lines: Sequence[str], run: Run, text_of: Callable[[BlockResult], str]) -> list[str]:
-    """Return the lines of a page with values in the place of expressions.
-
-    Args:
-        lines: those of the page's text.
-        run: the results of the page.
-        text_of: returns what a value is replaced by.
-    """
+    """Return the lines of a page's text with what `text_of` returns of each value in the place of its expression."""
     found = list(lines)
     for result in reversed(run.values):  # so that the columns of those before it stay as they are
         at, (start, end) = result.block.fence.start, result.block.columns or (0, 0)
@@ -32,13 +27,9 @@ def with_plain_values(page: Page, run: Run) -> Page:
     return replace(page, text=tuple(with_values(page.text, run, _markdown))) if page.values else page
 
 
-def value_html(seen: Seen, stash: Callable[[str], str]) -> Callable[[BlockResult], str]:
+def value_html(seen: Seen, stash: Stash) -> Callable[[BlockResult], str]:
     """Return a function from the result of a value to what the page shows: its text, as it is or was recorded; or what
     is wrong with it, or why it is not there.
-
-    Args:
-        seen: returns what hosts recorded of a value.
-        stash: takes HTML and returns a placeholder for it in Markdown.
     """
 
     def text_of(result: BlockResult) -> str:
