@@ -44,12 +44,7 @@ _INTERNAL = ("jax.core", "jax.interpreters", "jax.lib", "jaxlib", "jax.util", "j
 
 
 def files(pages: Iterable[Page], url: str) -> dict[str, str]:
-    """Return ``jax-now.md``, the skill that holds the same with its index, and ``upgrade_jax.py``, by name.
-
-    Args:
-        pages: the pages of the site.
-        url: the address of the site with a slash at its end, empty where nobody knows.
-    """
+    """Return ``jax-now.md``, the skill that holds the same with its index, and ``upgrade_jax.py``, by name."""
     text = jax_now(pages, url)
     skill = f"---\nname: {SKILL}\ndescription: {json.dumps(ABOUT)}\n---\n\n{text}"
     place = f".well-known/agent-skills/{SKILL}/SKILL.md"

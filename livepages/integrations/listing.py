@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter
 
 from livepages.execution import (
     ERR,
@@ -19,16 +21,14 @@ from livepages.source import Block, Page, Project
 
 
 def by_page(blocks: list[Block]) -> list[list[Block]]:
-    """The blocks of each page."""
-    found: dict[str, list[Block]] = {}
-    for block in blocks:
-        found.setdefault(block.page, []).append(block)
-    return list(found.values())
+    """Return the blocks of each page; those of one follow each other."""
+    return [list(of_page) for _, of_page in groupby(blocks, key=attrgetter("page"))]
 
 
 def and_more(blocks: list[Block]) -> str:
     """Return in parentheses how many blocks of a page there are besides the first; nothing if there are none."""
-    return f" (and {number_of(blocks, besides=blocks[0])} of the page)" if number_of(blocks, besides=blocks[0]) else ""
+    more = number_of(blocks, besides=blocks[0])
+    return f" (and {more} of the page)" if more else ""
 
 
 def number_of(blocks: Iterable[Block], besides: Block | None = None) -> str:

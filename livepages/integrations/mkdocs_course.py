@@ -22,15 +22,7 @@ def may_change(config: MkDocsConfig, plugin: object) -> bool:
 
 
 def changed_course(course: Course, files: Files, nav: Navigation, config: MkDocsConfig, serving: bool) -> Course:
-    """Return a course with the pages that MkDocs builds, where it puts them.
-
-    Args:
-        course: the course that the configuration describes.
-        files: all files of the site.
-        nav: its navigation.
-        config: its configuration.
-        serving: whether drafts are built.
-    """
+    """Return a course with the pages that MkDocs builds, drafts too if it is serving, where it puts them."""
     docs = course.docs
     built = {
         docs / file.src_uri: file

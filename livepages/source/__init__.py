@@ -3,7 +3,7 @@
 Knows nothing of how code runs.
 """
 
-from livepages.source.fences import find_fences, includes, with_bare_fences
+from livepages.source.fences import find_fences, with_bare_fences
 from livepages.source.markdown_exec import own_options
 from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
@@ -19,6 +19,7 @@ from livepages.source.project import (
     lists_extension,
     site_project,
 )
+from livepages.source.snippets import includes
 from livepages.source.suggestions import closest
 from livepages.source.superfences import EXECUTED
 

@@ -1,15 +1,13 @@
-"""The lines of a page after includes, and the fences in them, as pymdownx.superfences would find them."""
+"""The fences of a page, as pymdownx.superfences would find them."""
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from markdown import Markdown
-from pymdownx.snippets import SnippetExtension, SnippetMissingError, SnippetPreprocessor
 from pymdownx.superfences import SuperFencesBlockPreprocessor
 
 PYTHON = ("python", "py")
@@ -38,75 +36,6 @@ class Fence:
     def language(self) -> str:
         """The first word of the info string, in lower case."""
         return re.split(r"[\s{]", self.info, maxsplit=1)[0].lower().lstrip(".")
-
-
-class _Snippets(SnippetPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
-    """The preprocessor of pymdownx, which leaves out a file that is included in itself; here that is an error."""
-
-    @property
-    def seen(self) -> set[str]:
-        """The files that are being included, each inside the one before."""
-        return self._seen
-
-    @seen.setter
-    def seen(self, files: set[str]) -> None:
-        self._seen = _Stack(files)
-
-
-class _Stack(set[str]):
-    def __contains__(self, file: object) -> bool:
-        if super().__contains__(file):
-            raise ValueError(f"{file} includes itself, directly or through a file that it includes")
-        return False
-
-
-def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
-    """The lines after includes, each with its line number (from 1) in the page."""
-    preprocessor: _Snippets | None = None
-    for number, directive in directives(lines):
-        if "8<-" not in directive[0]:
-            yield directive[0], number
-            continue
-        if preprocessor is None:
-            extension = SnippetExtension(base_path=[str(snippets)], check_paths=True, dedent_subsections=True)
-            preprocessor = _Snippets(extension.getConfigs(), Markdown())
-        try:
-            for line in preprocessor.run(directive):
-                yield line, number
-        except SnippetMissingError as error:
-            where = f"{snippets.name}, the folder that [tool.livepages] snippets names"
-            raise LineError(number, f"include: {error} in {where}") from None
-        except (OSError, ValueError) as error:
-            raise LineError(number, f"include: {error}") from None
-
-
-@lru_cache(maxsize=512)  # while serving, most pages stay what they are
-def includes(text: str) -> frozenset[str]:
-    """The names of the files that a page includes, without their sections."""
-    found: set[str] = set()
-    for _, directive in directives(text.splitlines()):
-        names = directive[1:-1] or re.findall(r"-+8<-+\s+[\"']([^\"']+)", directive[0])
-        found |= {name.strip().partition(":")[0] for name in names}
-    return frozenset(found)
-
-
-def directives(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield each line on its own, except that a ``--8<--`` block of several paths comes as one, with its first line."""
-    several: list[str] = []
-    first = 0
-    for number, line in enumerate(lines, 1):
-        marker = "8<" in line and re.fullmatch(r"[ \t]*-+8<-+[ \t]*", line)
-        if several:
-            several.append(line)
-            if marker:
-                yield first, several
-                several = []
-        elif marker:
-            several, first = [line], number
-        else:
-            yield number, [line]
-    if several:
-        raise LineError(first, "include: the --8<-- block is not closed")
 
 
 class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)

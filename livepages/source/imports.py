@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from livepages.source.fences import PYTHON, LineError, expand, find_fences
+from livepages.source.fences import PYTHON, LineError, find_fences
 from livepages.source.options import parse_options
+from livepages.source.snippets import expand
 
 
 def any_imports(files: Iterable[Path], libraries: Iterable[str], snippets: Path) -> bool:

@@ -19,12 +19,13 @@ from pathlib import Path
 from livepages.source.alignment import align
 from livepages.source.comments import read_comments
 from livepages.source.explorables import assignments, combinations, label, unread
-from livepages.source.fences import PYTHON, Fence, LineError, expand, find_fences
+from livepages.source.fences import PYTHON, Fence, LineError, find_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.markdown_exec import block_options
 from livepages.source.options import Options, parse_options
 from livepages.source.page import LOOKS_LIKE_PYTHON, Block, Fault, Page, PageError, digest
 from livepages.source.project import Project
+from livepages.source.snippets import expand
 from livepages.source.suggestions import closest
 from livepages.source.superfences import EXECUTED
 from livepages.source.values import MARK, Value, find_values
