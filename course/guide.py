@@ -7,7 +7,6 @@ Pages say in their front matter what they are about, and which pages to read bef
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from posixpath import relpath
@@ -64,15 +63,22 @@ class CourseGuide(Guide):
 
     def lines(self, page: Page, lines: list[str], updated: str, stash: Stash) -> list[str]:
         """A page's lines with the line under its title, and with the map or the index where the page wants it."""
-        lines = self._lines(page, lines, stash)
+        found = []
+        for line in lines:
+            if line == MAP:
+                found += self._map(page)
+            elif index := INDEX.fullmatch(line):
+                found += self._index(page, index, stash)
+            else:
+                found.append(line)
         if not page.program or not any(page.path in part.pages for part in self.course.parts if part.title):
-            return lines
+            return found
         title = next((section.start for section in page.sections if section.level == 1), len(page.text))
         if title > page.program[0].fence.start:
-            return lines
+            return found
         facts = self._facts(page, updated, stash)
         masthead = ["", stash('<div class="live-masthead" data-search-exclude>'), "", facts, "", stash("</div>"), ""]
-        return [*lines[: title + 1], *masthead, *lines[title + 1 :]]
+        return [*found[: title + 1], *masthead, *found[title + 1 :]]
 
     def more_downloads(self, page: Page) -> str:
         """Return a link that opens the page in Colab, where its notebooks are published, as HTML."""
@@ -106,18 +112,6 @@ class CourseGuide(Guide):
         found |= jax_now.files(self.pages.values(), url)
         found["names.json"] = names.names_json(self.inventory, explained)
         found["libraries.json"] = names.libraries_json(self.inventory, explained)
-        return found
-
-    def _lines(self, page: Page, lines: Iterable[str], stash: Stash) -> list[str]:
-        """Lines with the map and the index where they belong."""
-        found = []
-        for line in lines:
-            if line == MAP:
-                found += self._map(page)
-            elif index := INDEX.fullmatch(line):
-                found += self._index(page, index, stash)
-            else:
-                found.append(line)
         return found
 
     def _facts(self, page: Page, updated: str, stash: Stash) -> str:

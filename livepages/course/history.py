@@ -1,4 +1,4 @@
-"""The days on which the pages last changed, by the project's Git history."""
+"""The Git repository of a project: when its pages changed, its last commit, and the files that it ignores."""
 
 import subprocess
 from collections.abc import Mapping

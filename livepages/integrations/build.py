@@ -17,7 +17,7 @@ from livepages.execution import (
 from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages
 from livepages.integrations.listing import hint, summary
-from livepages.records import Records, Seen, check_blocks, check_page, records_named
+from livepages.records import Records, check_blocks, check_page, records_named
 from livepages.rendering import Failing, anchors, anchors_made, status
 from livepages.source import Inventory, Page, read_inventories
 
@@ -296,10 +296,6 @@ class Build:
         commit = history.commit(self.engine.project)
         return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.version_label}."
 
-    def seen(self, page: Page) -> Seen:
-        """Return a function from a block of a page to what hosts recorded of it."""
-        return self.records.seen(page)
-
     def updated(self, page: Page, run: Run) -> str:
         """The day of the page's last change, in ISO form; empty if the history does not have it."""
         return history.last_change(page, run, self.engine.project, self._changed)
@@ -324,7 +320,7 @@ class Build:
         return *shown, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:
-        """Return what `seen` depends on besides the page's program; comparing its own value would take far longer."""
+        """Return what `Records.seen` rests on besides the page's program; comparing its value would take far longer."""
         return [(record.host, record.digest) for record in self.records.valid_for(page)]
 
     @property

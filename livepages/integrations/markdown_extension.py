@@ -115,7 +115,7 @@ class _Show(Preprocessor):
         self.report(without_tabs(self.md, page))
         stash = self.md.htmlStash.store
         try:
-            lines = shown(page, run, build.seen(page))
+            lines = shown(page, run, build.records.seen(page))
         except rendering.RenderError as error:
             self.page = None
             self.report([error.failure])
@@ -158,7 +158,7 @@ class _Show(Preprocessor):
         show(self.md, self.blocks)
         self.executed = page if page.values else None
         stash = self.md.htmlStash.store
-        shown = rendering.with_faults(page, with_values(lines, run, value_html(build.seen(page), stash)), stash)
+        shown = rendering.with_faults(page, with_values(lines, run, value_html(build.records.seen(page), stash)), stash)
         return "\n".join(shown).split("\n")
 
     def _path(self, build: Build, text: str) -> Path | None:

@@ -33,13 +33,13 @@ from livepages.integrations.build_cache import BuildCache, digest
 from livepages.integrations.conversion import Conversion
 from livepages.integrations.former_site import FormerSite
 from livepages.integrations.kernels import Kernels
+from livepages.integrations.link_warnings import LinkWarnings
 from livepages.integrations.mkdocs_course import changed_course, may_change
 from livepages.integrations.page_cache import appended_files, convert_once
 from livepages.integrations.post_build import finish, finish_executed
 from livepages.integrations.prerender import Ahead
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
-from livepages.integrations.redirects import LinkWarnings
 from livepages.integrations.search import Index, plugin_of_theme
 from livepages.integrations.serving import ServeScheduler
 from livepages.rendering import failures_html, head_links, with_failing

@@ -44,7 +44,7 @@ def excerpt(build: Build, text: str) -> tuple[Page, Run, Seen] | None:
             results = tuple(result for result in run.results if result.block.fence.end <= end)
             shown = replace(run, results=results)
             blocks, values = (tuple(result.block for result in some) for some in (shown.on_page, shown.values))
-            return replace(page, text=page.text[:end], blocks=blocks, values=values), shown, build.seen(page)
+            return replace(page, text=page.text[:end], blocks=blocks, values=values), shown, build.records.seen(page)
     return None
 
 

@@ -1,4 +1,4 @@
-"""The last line of a page: what ran it, the links to its other forms, and the buttons that copy and run it."""
+"""The links to the other forms of a page, in its head and on its last line, which says what ran it, too."""
 
 import html
 import posixpath

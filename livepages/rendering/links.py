@@ -1,4 +1,4 @@
-"""The links of a page: from the names in its code to their reference, and what the theme makes of all others."""
+"""The links from the names in the code of a page to their reference."""
 
 import html
 import re
