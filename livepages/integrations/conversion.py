@@ -1,6 +1,7 @@
 """The build that converted text is part of: that of the program which converts, or one made for the first page."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -19,16 +20,16 @@ class PageFailuresError(Exception):
 
     def __init__(self, failures: list[Failure]) -> None:
         super().__init__("\n" + "\n".join(map(str, failures)))
-        if "zensical" in sys.modules:
-            sys.excepthook = partial(_print_without_traceback, str(self).strip())
+        if "zensical" in sys.modules:  # which ends with tracebacks, of which one quotes this message
+            sys.excepthook = partial(_print_message, str(self).strip(), sys.excepthook)
 
 
-def _print_without_traceback(message: str, kind: type[BaseException], error: BaseException, at: Any) -> None:
-    """Print an error in which Zensical quotes this message, amid tracebacks, as the message alone."""
+def _print_message(message: str, otherwise: Callable[..., None], kind: Any, error: BaseException, at: Any) -> None:
+    """Print an error that quotes a message as the message alone; leave any other to another hook."""
     if message in str(error):
         print(message, file=sys.stderr)
     else:
-        sys.__excepthook__(kind, error, at)
+        otherwise(kind, error, at)
 
 
 @dataclass
