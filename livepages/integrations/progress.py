@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 from tqdm import tqdm
 
@@ -11,17 +11,16 @@ from livepages.source import Page
 
 
 class Progress:
-    """The progress of the pages of one build; pass its methods to `Build.begin`."""
+    """The progress of the pages of one build; pass its methods to `Build.run`."""
 
-    def __init__(self, write: Callable[[str], None], stream: TextIO | None = None) -> None:
+    def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
-        self._stream = stream or sys.stderr
         self._bar: tqdm[Any] | None = None
 
     def started(self, pages: list[Page]) -> None:
         """Say which pages are about to run."""
-        if pages and self._stream.isatty():
-            self._bar = tqdm(total=len(pages), desc="running pages", unit="page", file=self._stream, leave=False)
+        if pages and sys.stderr.isatty():
+            self._bar = tqdm(total=len(pages), desc="running pages", unit="page", leave=False)
 
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
