@@ -15,13 +15,7 @@ class ExecutedPages:
     """
 
     def __init__(self, engine: Engine, known: Callable[[Path], tuple[Page, Run] | None], may_run: bool) -> None:
-        """Begin with what has run.
-
-        Args:
-            engine: what runs the rest.
-            known: returns the page of a file, and its run.
-            may_run: whether anything else may run.
-        """
+        """Begin with what has run: `known` returns the page of a file, and its run."""
         self._engine, self._known, self._may_run = engine, known, may_run
         self._process = os.getpid()
         self._late: dict[Path, list[tuple[Page, Run]]] = {}

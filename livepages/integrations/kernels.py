@@ -33,12 +33,7 @@ class Kernels:
     """
 
     def __init__(self, url: str, idle: int = 300) -> None:
-        """Note for whom it is.
-
-        Args:
-            url: the address at which the site is served.
-            idle: the seconds until a kernel ends that no page is connected to, as where its tab was closed.
-        """
+        """Note the address of the site, and after how many seconds a kernel ends whose page was closed."""
         self._idle = idle
         parts = urlsplit(url)
         self._host, self._root = parts.netloc, parts.path

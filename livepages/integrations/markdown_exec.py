@@ -30,13 +30,7 @@ class ExecutedBlocks:
         self.failures: list[Failure] = []  # reported besides those of the run
 
     def format(self, code: str, md: Markdown, options: dict[str, Any]) -> str:
-        """Return the HTML of a fence that markdown-exec would execute.
-
-        Args:
-            code: the content of the fence.
-            md: what converts the text that the fence is in.
-            options: those of the fence, as markdown-exec has sorted them.
-        """
+        """Return the HTML of a fence that markdown-exec would execute; the options are as it has sorted them."""
         if self._inside:  # a block has printed the fence
             return _converted(markdown_exec.code_block("python", code), md, options)
         if not self._left or "\n".join(self._left[0].block.fence.content) != code:

@@ -39,13 +39,8 @@ def convert_once(
 ) -> None:
     """Give the page a `render` that converts only what is new, as far as the extensions of the site allow.
 
-    Args:
-        page: the page.
-        build: the build that it is shown by.
-        path: its file.
-        kept: where the HTML of earlier builds is.
-        missed: called when that is not there, though it could be.
-        failed: makes HTML of the message of an exception, which is raised if there is none.
+    `missed` is called if the HTML of no earlier build is kept, though it could be. `failed` makes HTML of the message
+    of an exception, which is raised otherwise.
     """
     convert, warned = page.render, False
 

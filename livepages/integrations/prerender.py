@@ -22,12 +22,7 @@ class Ahead:
         self._under_way: list[int] = []
 
     def begin(self, tasks: Sequence[T], carry_out: Callable[[T], object]) -> None:
-        """Begin to carry out tasks, the last ones first, in copies of this process.
-
-        Args:
-            tasks: in the order in which this process comes to them.
-            carry_out: its output is not shown, and changes in memory are lost.
-        """
+        """Begin to carry out tasks, the last ones first, in copies of this process, whose output is not shown."""
         build = os.getpid()
         for first in range(min(self._processes, len(tasks))):
             with warnings.catch_warnings():

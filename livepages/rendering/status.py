@@ -26,13 +26,7 @@ def lines(
 ) -> list[str]:
     """A page's lines, with the status of all pages where the page wants it.
 
-    Args:
-        here: the page that is shown.
-        text: its lines.
-        pages: the pages of the site, in order.
-        records: what hosts saw.
-        built: from what the site is built, in words.
-        anchor: what a link to a block ends with.
+    `built` says from what the site is built, and `anchor` returns what a link to a block ends with.
     """
     made = [built, "", *_Status(here, [page for page in pages if page.program], records, anchor).lines()]
     return [new for line in text for new in (made if line == STATUS else [line])]
