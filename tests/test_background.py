@@ -11,7 +11,7 @@ import pytest
 
 from livepages.course import read_course
 from livepages.execution import BackgroundRuns, Engine, Run, Runner
-from livepages.execution.processes import Server
+from livepages.execution.processes import ForkServer
 from livepages.integrations.build import Build
 from livepages.rendering.status import STATUS
 from livepages.source import Page
@@ -221,11 +221,11 @@ def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_proce
     order: list[str] = []
     whole = threading.Event()
 
-    def serve(runtime: Runtime) -> Server:
+    def serve(runtime: Runtime) -> ForkServer:
         order.append("a process that pages are forked from")
-        return Server(runtime)
+        return ForkServer(runtime)
 
-    monkeypatch.setattr("livepages.execution.runner.Server", serve)
+    monkeypatch.setattr("livepages.execution.runner.ForkServer", serve)
     for number in range((os.cpu_count() or 1) + 1):
         site.page("x = 1", name=f"page-{number}")
     runner = Runner()

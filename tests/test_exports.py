@@ -24,7 +24,7 @@ from livepages.exporters.contents import LIMIT, ListedPage, contents
 from livepages.exporters.download import indented
 from livepages.exporters.html_to_markdown import as_markdown
 from livepages.exporters.kernel_bridge import needed_parts
-from livepages.exporters.kernel_program import kernel_program
+from livepages.exporters.kernel_bundle import kernel_bundle
 from livepages.exporters.script_helpers import MustRaise, SiteFiles, show_figures, source
 from livepages.records import Entry, entry, short_key
 from livepages.source import PageError, ProjectError, find_project
@@ -698,7 +698,7 @@ def test_what_a_cell_needs_of_those_above_is_found_in_their_code() -> None:
 def test_a_module_for_kernels_imports_those_before_it_alone(name: str) -> None:
     defined: set[str] = set()
     for module, imported in re.findall(
-        r"_module\('(\w+)'|from (_live_\w+) import", kernel_program(find_runtime(name), "")
+        r"_module\('(\w+)'|from (_live_\w+) import", kernel_bundle(find_runtime(name), "")
     ):
         assert not imported or imported in defined
         defined.add(module)
@@ -719,7 +719,7 @@ def test_a_reader_records_of_a_block_what_the_engine_records(site: Site) -> None
         "shell.run_cell(program)\nbridge = sys.modules['_live_kernel_bridge'].page\nshell.run_cell(code)\n"
         "print(bridge.report(json.dumps(here)))\nprint(json.dumps([*bridge._entries.values()]))"
     )
-    given = "\n".join(map(json.dumps, (kernel_program(find_runtime("python"), ""), code, here)))
+    given = "\n".join(map(json.dumps, (kernel_bundle(find_runtime("python"), ""), code, here)))
     done = subprocess.run([sys.executable, "-c", script], input=given, capture_output=True, text=True, check=True)
     *_, report, entries = done.stdout.splitlines()
     assert json.loads(report)["difference"] == "" and json.loads(report)["compared"]

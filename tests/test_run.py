@@ -16,7 +16,7 @@ import pytest
 
 import livepages
 from livepages.execution import ERR, OUT, Engine, Run, Runner, WorkerError
-from livepages.execution.processes import Server
+from livepages.execution.processes import ForkServer
 from livepages.execution.running import Running, Task, finished
 from livepages.source import Page
 from livepages.worker import Runtime
@@ -533,13 +533,13 @@ def test_pages_that_never_end_keep_none_from_running_that_come_later_and_end_wit
 
 
 def test_a_runner_can_be_ready_for_its_first_page(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Server] = []
+    started: list[ForkServer] = []
 
-    def start(runtime: Runtime) -> Server:
-        started.append(Server(runtime))
+    def start(runtime: Runtime) -> ForkServer:
+        started.append(ForkServer(runtime))
         return started[-1]
 
-    monkeypatch.setattr("livepages.execution.runner.Server", start)
+    monkeypatch.setattr("livepages.execution.runner.ForkServer", start)
     runner = Runner()
     runner.prepare(site.project)
     try:

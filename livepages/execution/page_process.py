@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from livepages.execution.jobs import job
-from livepages.execution.processes import Process, Server, ServerLostError, WorkerError
+from livepages.execution.processes import ForkServer, Process, ServerLostError, WorkerError
 from livepages.execution.running import Running, limits, outcomes_of
 from livepages.source import Project
 from livepages.worker import (
@@ -30,7 +30,9 @@ from livepages.worker import (
 START_LIMIT = 120.0  # seconds until a page's process must have begun its first block
 
 
-def run_in_child(server: Server, project: Project, running: Running, only: tuple[int, ...], nice: int) -> int | None:
+def run_in_child(
+    server: ForkServer, project: Project, running: Running, only: tuple[int, ...], nice: int
+) -> int | None:
     """Run some blocks of a page in a process that this server forks.
 
     Returns:

@@ -117,7 +117,7 @@ class Process:
                 os.killpg(self.pid, signal.SIGKILL)
 
 
-class Server:
+class ForkServer:
     """The process that has imported the runtime and touched no device, which forks the pages' processes.
 
     However the process that made it ends, it ends too, and with it all pages and what they began, and the folders of

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 from livepages.execution.page_process import mark_ended, run_in_child
-from livepages.execution.processes import Server, ServerLostError
+from livepages.execution.processes import ForkServer, ServerLostError
 from livepages.execution.results import Run, pair_results
 from livepages.execution.running import Running, Task, finished, outcomes_of, start_order
 from livepages.execution.turns import turn
@@ -26,7 +26,7 @@ class Runner:
 
     def __init__(self, workers: int | None = None, nice: int = 0) -> None:
         self._workers, self._nice = workers or os.cpu_count() or 1, nice
-        self._servers: dict[str, Server] = {}  # by the name of the runtime
+        self._servers: dict[str, ForkServer] = {}  # by the name of the runtime
         self._lock = threading.Lock()
         self._running: set[Running] = set()
         self._may_begin = threading.Event()
@@ -39,7 +39,7 @@ class Runner:
 
         Args:
             project: the site the pages belong to.
-            tasks: the pages; those with the most blocks are begun first, those that run alone last.
+            tasks: the pages; those with the most blocks are begun first, exclusive ones last.
             done: called in this thread as soon as a page is finished.
 
         Raises:
@@ -67,13 +67,13 @@ class Runner:
         """
         started = [Running(task, urgent) for task in sorted(tasks, key=lambda task: start_order(task.page))]
         self._running.update(started)
-        together = [running for running in started if not running.task.page.settings.exclusive]
-        alone = [running for running in started if running.task.page.settings.exclusive]
+        others = [running for running in started if not running.task.page.settings.exclusive]
+        exclusive = [running for running in started if running.task.page.settings.exclusive]
         pool = ThreadPoolExecutor(self._workers, thread_name_prefix="livepages")
-        for running in together:
+        for running in others:
             pool.submit(self._run, project, running)
-        if alone:
-            pool.submit(self._run_alone, project, alone, together)
+        if exclusive:
+            pool.submit(self._run_exclusive, project, exclusive, others)
         pool.shutdown(wait=False)
         return started
 
@@ -111,9 +111,9 @@ class Runner:
             while self._servers:
                 self._servers.popitem()[1].close()
 
-    def _run_alone(self, project: Project, alone: list[Running], together: list[Running]) -> None:
-        wait([running.future for running in together])
-        for running in alone:
+    def _run_exclusive(self, project: Project, exclusive: list[Running], others: list[Running]) -> None:
+        wait([running.future for running in others])
+        for running in exclusive:
             self._run(project, running)
 
     def _run(self, project: Project, running: Running) -> None:
@@ -133,7 +133,7 @@ class Runner:
         blocks = running.task.blocks
         # One in a namespace of its own rests on nothing, so it runs with the page.
         again = [at for at, block in enumerate(blocks) if block.variant_of is not None and not block.options.isolated]
-        self._run_program(project, running, [at for at in range(len(blocks)) if at not in again])
+        self._run_blocks(project, running, [at for at in range(len(blocks)) if at not in again])
         for at in again:
             self._run_variant(project, running, at)
         return _run_of(running, project.runtime.computer)
@@ -167,7 +167,7 @@ class Runner:
             process_error = f"{where}, which comes before it, failed when it ran again for these values"
             messages.all.append(BlockFinished(at, Outcome(process_error=process_error)))
 
-    def _run_program(self, project: Project, running: Running, only: list[int]) -> None:
+    def _run_blocks(self, project: Project, running: Running, only: list[int]) -> None:
         """Run some blocks of a page; where one ends the process, those that do not rest on it in another."""
         blocks = running.task.blocks
         while only:
@@ -192,7 +192,7 @@ class Runner:
                     raise
                 # It may be another page that has ended it. With a server of its own none can.
                 del messages.all[messages.first :]
-                server = Server(project.runtime)
+                server = ForkServer(project.runtime)
                 try:
                     return run_in_child(server, project, running, only, nice)
                 except ServerLostError:
@@ -205,12 +205,12 @@ class Runner:
                 finally:
                     server.close()
 
-    def _ready(self, project: Project) -> Server:
+    def _ready(self, project: Project) -> ForkServer:
         name = project.runtime.name
         if name in self._servers and not self._servers[name].alive:
             self._servers.pop(name).close()
         if name not in self._servers:
-            self._servers[name] = Server(project.runtime)
+            self._servers[name] = ForkServer(project.runtime)
         return self._servers[name]
 
 

@@ -29,7 +29,7 @@ class Task:
 def start_order(page: Page) -> tuple[bool, int]:
     """Return the key by which pages are sorted that begin at once: the smallest comes first.
 
-    One with many blocks takes long, so it had better not be last; one that runs alone has to be.
+    One with many blocks takes long, so it had better not be last; an exclusive one has to be.
     """
     return page.settings.exclusive, -len(page.cases)
 
@@ -47,12 +47,12 @@ class Messages:
         self.all: list[Message] = []
         self.first = 0  # of the current process
         self._file: IO[bytes] | None = None
-        self._unread = b""
+        self._partial = b""
 
     def begin(self, file: Path) -> None:
         """Another process is about to speak, in a file of its own, which is held open here: the page may delete it."""
         self.end()
-        self.first, self._file, self._unread = len(self.all), file.open("x+b"), b""
+        self.first, self._file, self._partial = len(self.all), file.open("x+b"), b""
 
     def end(self) -> None:
         """Note that no more messages will come."""
@@ -68,7 +68,7 @@ class Messages:
     def read(self, blocks: int) -> None:
         """Take the lines that are new in the file, of a page of so many blocks."""
         if self._file:
-            *lines, self._unread = (self._unread + self._file.read()).split(b"\n")
+            *lines, self._partial = (self._partial + self._file.read()).split(b"\n")
             for line in filter(None, lines):
                 self.all.append(self._message(line, blocks))
 

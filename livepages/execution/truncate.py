@@ -2,7 +2,7 @@
 
 All that shows or keeps an outcome does so through `truncated`, so that a page, its notebook and its record say the
 same. Whether a block did what its page says is judged by its whole output. The source of this module goes to readers'
-kernels, too (`livepages.exporters.kernel_program`).
+kernels, too (`livepages.exporters.kernel_bundle`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Turns: pages of a project run side by side, in whatever process; those that measure time run alone."""
+"""Turns: pages of a project run side by side, in whatever process; exclusive ones run alone."""
 
 import contextlib
 import fcntl
@@ -12,9 +12,9 @@ from livepages.source import Project
 
 @contextlib.contextmanager
 def turn(project: Project, running: Running) -> Iterator[None]:
-    """Wait until the page may run: one that measures time alone, any other beside its like, in whatever process.
+    """Wait until the page may run: an exclusive one alone, any other beside its like, in whatever process.
 
-    While a page waits to run alone, none begins that comes after it: with always another under way, it would be last.
+    While an exclusive page waits, none begins that comes after it: with always another under way, it would be last.
 
     Raises:
         CancelledError: the run was cancelled.

@@ -1,7 +1,7 @@
 """The code that a reader's kernel runs beside the cells of a page, to report of them what a page's process reports.
 
 The source of this module goes to the kernel with that of the modules that it imports from the engine, as
-`livepages.exporters.kernel_program` says. It reports JSON as `repr`, because the reply to an expression holds nothing
+`livepages.exporters.kernel_bundle` says. It reports JSON as `repr`, because the reply to an expression holds nothing
 else.
 """
 
@@ -136,7 +136,7 @@ class KernelBridge:
         """Note that what precedes the first block has run."""
         self._own = {*self._shell.user_ns}
 
-    def alone(self) -> None:
+    def isolate(self) -> None:
         """Let the next cell find nothing of the others: names, and settings that it may change.
 
         Its own names stay where it looks for them, as what it has registered somewhere is called later.
@@ -149,8 +149,8 @@ class KernelBridge:
         sys.modules["__main__"] = module
         self._settings.enter_context(self._runtime.settings_restored())
 
-    def together(self) -> None:
-        """Put back what `alone` has put aside."""
+    def rejoin(self) -> None:
+        """Put back what `isolate` has put aside."""
         self._shell.user_module, self._shell.user_ns = self._shared
         sys.modules["__main__"] = self._shared[0]
         self._settings.close()

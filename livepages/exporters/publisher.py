@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from livepages.course import Course, OutputPaths, history
 from livepages.execution import Run
-from livepages.exporters import kernel_program
+from livepages.exporters import kernel_bundle
 from livepages.exporters.cells import pieces, split_cells, summary
 from livepages.exporters.contents import WHOLE, ListedPage, contents
 from livepages.exporters.download import Download
@@ -23,7 +23,7 @@ from livepages.rendering import with_plain_values
 from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
 
 
-class Keep(Protocol):
+class Memo(Protocol):
     """A function that returns the value that was made before from equal things, or makes it."""
 
     def __call__(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
@@ -39,7 +39,7 @@ def publish(
     course: Course,
     ran: Iterable[tuple[Page, Run]],
     output: "OutputFolder",
-    keep: Keep = _made,
+    memo: Memo = _made,
 ) -> list[PageError]:
     """Write every page's other forms, ``llms.txt`` and its parts, ``live-kernel.py`` and ``feed.xml``.
 
@@ -50,7 +50,7 @@ def publish(
         course: its pages in order, and its name and address.
         ran: the pages that could be read, and the run of each.
         output: the folder that holds the built site.
-        keep: returns the value that was made before from the same page.
+        memo: returns the value that was made before from the same page.
 
     Returns:
         for each page that cannot be run elsewhere as it is, why; no form of it is written.
@@ -58,7 +58,7 @@ def publish(
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
-    return Publication(project, course, ran, output, keep).write()
+    return Publication(project, course, ran, output, memo).write()
 
 
 class OutputFolder:
@@ -91,9 +91,9 @@ class Publication:
     """The pages' other forms, as `publish` writes them; it takes the same."""
 
     def __init__(
-        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], output: OutputFolder, keep: Keep
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], output: OutputFolder, memo: Memo
     ) -> None:
-        self._project, self._course, self._output, self._keep = project, course, output, keep
+        self._project, self._course, self._output, self._memo = project, course, output, memo
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         hidden = history.ignored(project)  # as a file that holds a key: it is not for readers
         self._ran = {
@@ -129,7 +129,7 @@ class Publication:
             self._write(name, text)
         self._write(WHOLE, "\n".join(everything))
         self._write(
-            kernel_program.NAME, kernel_program.kernel_program(self._project.runtime, history.commit(self._project))
+            kernel_bundle.NAME, kernel_bundle.kernel_bundle(self._project.runtime, history.commit(self._project))
         )
         if self._base:
             course = self._course
@@ -159,7 +159,7 @@ class Publication:
             forms[place.markdown] = front_matter(page, run, self._project.runtime, url, day) + forms[place.markdown]
             return anywhere, forms
 
-        whole, forms = self._keep("forms", page.name, given, make)
+        whole, forms = self._memo("forms", page.name, given, make)
         return whole, forms
 
     def _contents(self) -> dict[str, str]:

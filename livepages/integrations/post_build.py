@@ -42,7 +42,7 @@ def finish(
     output = OutputFolder(site, project.docs, emptied)
     for name, text in build.guide.files().items():
         output.write(name, text.encode())
-    kept = {"keep": keep} if keep else {}
+    kept = {"memo": keep} if keep else {}
     refused = publish(project, build.guide.course, build.ran, output, **kept)
     return [_failure(error) for error in refused] + _finish(build, output, log)
 

@@ -25,9 +25,9 @@ class Records:
     def __init__(self, project: Project) -> None:
         """Read which hosts there are."""
         self._project, self.runtime = project, project.runtime
-        self._unread: list[Failure] = []  # of hosts
+        self._unreadable: list[Failure] = []  # of hosts
         files = sorted(project.records.glob("*.yml"))
-        hosts = [host for file in files if (host := self._host(file, self._unread))]
+        hosts = [host for file in files if (host := self._host(file, self._unreadable))]
         # The reference first, then the newest.
         hosts.sort(key=lambda host: (host.day, host.name), reverse=True)
         self.hosts = sorted(hosts, key=lambda host: host.name != project.reference)
@@ -37,7 +37,7 @@ class Records:
 
         Elsewhere such a file counts as if it were not there.
         """
-        found = [*self._unread]
+        found = [*self._unreadable]
         for page in pages:
             for host in self.hosts:
                 self._page(host, page, found)
@@ -52,7 +52,7 @@ class Records:
         for host in self.hosts:
             if host.name == name:
                 return host
-        for failure in self._unread:
+        for failure in self._unreadable:
             if Path(failure.page).stem == name:
                 raise ProjectError(str(failure))
         names = ", ".join(host.name for host in self.hosts)
@@ -112,14 +112,14 @@ class Records:
         files = sorted(self._project.records.glob("*/**/*.yml"))
         return [file for file in files if all(path in empty for path in _pages_of(self._project, file))]
 
-    def _host(self, file: Path, unread: list[Failure]) -> Host | None:
+    def _host(self, file: Path, unreadable: list[Failure]) -> Host | None:
         try:
             return read_host(file, signature(file))
         except RecordError as error:
-            unread.append(self._failure(file, file.stem, error))
+            unreadable.append(self._failure(file, file.stem, error))
             return None
 
-    def _page(self, host: Host, page: Page, unread: list[Failure]) -> PageRecord | None:
+    def _page(self, host: Host, page: Page, unreadable: list[Failure]) -> PageRecord | None:
         file = page_file(self._project, host.name, page)
         if not file.is_file():
             return None
@@ -128,7 +128,7 @@ class Records:
             instruction_set = about.pop("instruction_set") or host.instruction_set
             return PageRecord(replace(host, instruction_set=instruction_set), **about)
         except RecordError as error:
-            unread.append(self._failure(file, host.name, error))
+            unreadable.append(self._failure(file, host.name, error))
             return None
 
     def _failure(self, file: Path, host: str, error: RecordError) -> Failure:

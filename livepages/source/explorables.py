@@ -82,7 +82,7 @@ def label(values: Values) -> str:
     return ", ".join(f"{name}={value}" for name, value in values)
 
 
-def unread(varied: Sequence[Varied], code: str) -> str:
+def unused(varied: Sequence[Varied], code: str) -> str:
     """Return the first of the names that some code does not mention; empty if it mentions all, or is not Python."""
     try:
         mentioned = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}

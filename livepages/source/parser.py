@@ -18,7 +18,7 @@ from pathlib import Path
 
 from livepages.source.alignment import align
 from livepages.source.comments import read_comments
-from livepages.source.explorables import assignments, combinations, label, unread
+from livepages.source.explorables import assignments, combinations, label, unused
 from livepages.source.fences import PYTHON, Fence, LineError, find_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
 from livepages.source.markdown_exec import block_options
@@ -258,7 +258,7 @@ def _blocks(
 
 def _read_varied(options: Options, code: str, wrong: list[str]) -> Options:
     """Return options without values that the code does not use, which is noted."""
-    if options.vary and (name := unread(options.vary, code)):
+    if options.vary and (name := unused(options.vary, code)):
         wrong.append(f"option vary: the block does not use {name}")
         return replace(options, vary=())
     return options

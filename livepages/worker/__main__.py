@@ -17,7 +17,7 @@ from livepages.worker.capture import Capture
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.fork_server import supervise
 from livepages.worker.guard import Guard
-from livepages.worker.program import Program
+from livepages.worker.interpreter import Interpreter
 from livepages.worker.protocol import (
     MESSAGES,
     OUTPUTS,
@@ -66,9 +66,9 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
         report(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
-    program = Program(job, runtime, renamed)
+    interpreter = Interpreter(job, runtime, renamed)
     dependencies.go_on(lambda files, probes, seen: report(DependenciesReported(files, probes, seen)))
-    blocks = Blocks(job, runtime, program, capture, guard, "" if job.work else work)
+    blocks = Blocks(job, runtime, interpreter, capture, guard, "" if job.work else work)
     began = time.perf_counter()
     report(Ready(time.monotonic() - job.requested))
     for number in job.only:

@@ -13,8 +13,8 @@ from livepages.worker.capture import Capture
 from livepages.worker.check import check_outcome
 from livepages.worker.displays import DisplayHook
 from livepages.worker.guard import Guard
+from livepages.worker.interpreter import Interpreter
 from livepages.worker.marks import skipped
-from livepages.worker.program import Program
 from livepages.worker.protocol import (
     BlockFinished,
     BlockSpec,
@@ -36,18 +36,21 @@ THREAD_GRACE = 1.0  # seconds, of a computer with little else to do, in which th
 class Blocks:
     """The blocks of a page, run one after another, with what has become of those before."""
 
-    def __init__(self, job: Job, runtime: Runtime, program: Program, capture: Capture, guard: Guard, work: str) -> None:
+    def __init__(
+        self, job: Job, runtime: Runtime, interpreter: Interpreter, capture: Capture, guard: Guard, work: str
+    ) -> None:
         """Begin.
 
         Args:
             job: the page.
             runtime: has been set up for it.
-            program: what runs the blocks.
+            interpreter: what runs the blocks.
             capture: what takes their output; has begun that of the first.
             guard: notices which of them closes what it did not open.
             work: the folder that each must leave as the working directory; empty if any may be.
         """
-        self._job, self._runtime, self._program, self._capture, self._guard = job, runtime, program, capture, guard
+        self._job, self._runtime, self._interpreter = job, runtime, interpreter
+        self._capture, self._guard = capture, guard
         self._work, self._process = work, os.getpid()
         self._displays = sys.displayhook = DisplayHook()
         self._known = set(threading.enumerate())
@@ -86,12 +89,12 @@ class Blocks:
         figures.house_style.begin(block.code)
         before = self._runtime.counts()
         start = time.perf_counter()
-        error = self._program.execute(block)
+        error = self._interpreter.execute(block)
         seconds = time.perf_counter() - start
         if os.getpid() != self._process:  # a child that the block forked came back from it
             os._exit(0)
         counts = {what: after - before[what] for what, after in self._runtime.counts().items()}
-        outcome = Outcome(raised=self._program.describe(error) if error else None, seconds=seconds, counts=counts)
+        outcome = Outcome(raised=self._interpreter.describe(error) if error else None, seconds=seconds, counts=counts)
         if block.expected.figures is not None:
             outcome = self._draw(outcome)
         output, process_error = self._capture.take()
@@ -107,7 +110,7 @@ class Blocks:
         try:
             return replace(outcome, displays=self._displays.take(), figures=tuple(figures.take_open()))
         except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
-            return replace(outcome, raised=self._program.describe(error))
+            return replace(outcome, raised=self._interpreter.describe(error))
 
     def end(self) -> Iterator[Message]:
         """Yield what showed after the blocks had ended: late output, and threads that they left running."""

@@ -51,7 +51,7 @@ def supervise(runtime: Runtime, folder: Path, run_job: RunJob) -> int:
             gc.disable()  # looking for garbage while modules are imported takes a fifth of the time
             runtime.preload()
             gc.enable()
-            ForkServer(runtime, folder, before, lock, run_job).serve()
+            Forker(runtime, folder, before, lock, run_job).serve()
             shutil.rmtree(folder, ignore_errors=True)
             status = 0
         except BaseException:  # noqa: BLE001
@@ -120,7 +120,7 @@ class _Template:
         return all(run_probe(probe, self.root) == answer for probe, answer in self.answers.items())
 
 
-class ForkServer:
+class Forker:
     """Fork a process for each job that is read, and report on standard output which began and which ended.
 
     Args:
@@ -158,7 +158,7 @@ class ForkServer:
         """Serve until there are no more jobs to come; then end what runs."""
         gc.collect()
         gc.freeze()
-        unread = b""
+        partial = b""
         while not self._drains or self._running:
             starting = {one.progress_reader: key for key, one in self._templates.items() if one.waiting is not None}
             jobs = [] if self._drains else [self._jobs]
@@ -174,7 +174,7 @@ class ForkServer:
             data = os.read(self._jobs, 1 << 16)
             if not data:
                 break
-            *lines, unread = (unread + data).split(b"\n")
+            *lines, partial = (partial + data).split(b"\n")
             for line in filter(None, lines):
                 if line == _DRAIN:
                     self._drains = True

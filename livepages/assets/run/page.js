@@ -327,14 +327,14 @@ class Page {
     output.values = cell.edited;
     let reply, report;
     try {
-      if (live.isolated) await this.#call("alone()");
+      if (live.isolated) await this.#call("isolate()");
       if (live.start) {
         await this.#call(`at(${[cell.file, this.about.script].map((name) => JSON.stringify(name))}, ${live.start})`);
       }
       if (block?.exercise) await kernel.execute(cleared(block.exercise), { silent: true });
       reply = await kernel.execute(code, { each: (kind, content) => output.take(kind, content) });
       report = live.key && (await this.#report(cell, output));
-      if (live.isolated) await this.#call("together()");
+      if (live.isolated) await this.#call("rejoin()");
       if (index === 0) await this.#call("prepared()");
     } catch (error) {
       result?.end(`Stopped: ${error.message}`);

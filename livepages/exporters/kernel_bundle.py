@@ -33,7 +33,7 @@ def _module(name, text):
 '''
 
 
-def kernel_program(runtime: Runtime, commit: str) -> str:
+def kernel_bundle(runtime: Runtime, commit: str) -> str:
     """The text of the program. It defines ``_live_kernel_bridge``, of the kernel's own names, and so may run once.
 
     Args:

@@ -1,4 +1,4 @@
-"""The program of a page: the namespaces that its blocks run in, the script of those run so far, and its tracebacks."""
+"""The interpreter of blocks: their namespaces, the script of those run so far, and its tracebacks."""
 
 import __future__
 
@@ -34,7 +34,7 @@ class Namespace:
     completed: list[BlockSpec] = field(default_factory=list)  # the blocks that have run to their end
 
 
-class Program:
+class Interpreter:
     """A page's namespaces, each of which is ``__main__`` while in use, and the script of the blocks run so far."""
 
     def __init__(self, job: Job, runtime: Runtime, renamed: Callable[[str], str]) -> None:
@@ -48,19 +48,19 @@ class Program:
         name, blocks, file = job.name, job.blocks, Path(job.folder, "script", job.name)
         self._name, self._root, self._runtime, self._renamed = name, job.root, runtime, renamed
         script = "\n".join(block.code for block in blocks if not block.is_value)
-        alone = {block.file: block for block in blocks if block.file}
+        named = {block.file: block for block in blocks if block.file}
         # What each file of a traceback holds, and how many lines of the script come before that.
-        for file_name, text in {name: script, **{key: block.code for key, block in alone.items()}}.items():
+        for file_name, text in {name: script, **{key: block.code for key, block in named.items()}}.items():
             # Lines as Python counts them: other characters end lines for `str.splitlines` too.
             linecache.cache[file_name] = (len(text), None, [f"{line}\n" for line in text.split("\n")], file_name)
-        self._before = {name: 0, **{key: block.start - 1 for key, block in alone.items()}}
+        self._before = {name: 0, **{key: block.start - 1 for key, block in named.items()}}
         sys.argv = [str(file)]
         file.parent.mkdir()
         self._file = file
         self._namespaces = {"": self._new_namespace("__main__")}
         self._wanted = {block.namespace for block in blocks if block.is_value}  # the namespaces that values see
         self._use(self._namespaces[""])
-        hide_frames(Program._execute.__code__)
+        hide_frames(Interpreter._execute.__code__)
 
     def _new_namespace(self, name: str) -> Namespace:
         module = types.ModuleType(name)
