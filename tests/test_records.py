@@ -21,7 +21,7 @@ from livepages.records.differences import Difference
 from livepages.rendering import status
 from livepages.source import Page, ProjectError
 from livepages.worker import find_runtime, installed
-from livepages.worker.runtime import newest_instruction_set
+from livepages.worker.processor import newest_instruction_set
 from tests.conftest import Site
 
 BLOCKS = (

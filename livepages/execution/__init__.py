@@ -5,22 +5,12 @@ Knows nothing of MkDocs, nor of how a page is rendered.
 
 from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
+from livepages.execution.counts import State, block_states, count, count_wrong, counted, value_states
 from livepages.execution.engine import Engine
+from livepages.execution.environment import FIXED
 from livepages.execution.keys import engine_digest
-from livepages.execution.processes import FIXED, WorkerError
-from livepages.execution.results import (
-    BlockResult,
-    Failure,
-    Run,
-    State,
-    block_states,
-    count,
-    count_wrong,
-    counted,
-    faults_of,
-    pair_results,
-    value_states,
-)
+from livepages.execution.processes import WorkerError
+from livepages.execution.results import BlockResult, Failure, Run, faults_of, pair_results
 from livepages.execution.runner import Runner
 from livepages.execution.running import start_order
 from livepages.worker import ERR, OUT, Outcome, Raised

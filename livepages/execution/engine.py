@@ -11,9 +11,9 @@ from typing import Any
 
 from livepages.execution import distributions
 from livepages.execution.cache import Cache, prune
+from livepages.execution.environment import is_inherited
 from livepages.execution.keys import run_key, surroundings
 from livepages.execution.named_files import Listing, NamedFiles, names_in
-from livepages.execution.processes import is_inherited
 from livepages.execution.results import Failure, Run, faults_of, pair_results
 from livepages.execution.runner import Runner
 from livepages.execution.running import Running, Task

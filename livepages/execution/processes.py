@@ -8,43 +8,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 
-from livepages.worker import MODULE_VARIABLES, Exited, Forked, Job, Runtime, decode, encode
-
-# What pages and the kernels of their readers find, whatever is set: sets print in the same order every time, a terminal
-# has one size, text is UTF-8, and the clock shows UTC.
-FIXED = {
-    "PYTHONHASHSEED": "0",
-    "PYTHONUTF8": "1",
-    "COLUMNS": "80",
-    "LINES": "24",
-    "LC_ALL": "C.UTF-8",
-    "TZ": "UTC",
-}
-_FIXED_IN_PAGES = {"PYTHON_COLORS": "0", "TERM": "dumb", "MPLBACKEND": "svg", "MATPLOTLIBRC": os.devnull}
-# How the names of variables begin that belong to a terminal, a desktop or a shell: pages do not find them.
-_PERSONAL = (
-    "PYTHON",
-    "LC_",
-    "LANG",
-    "TZ",
-    "TERM",
-    "COLORTERM",
-    "FORCE_COLOR",
-    "NO_COLOR",
-    "CLICOLOR",
-    "DISPLAY",
-    "WAYLAND_",
-)
-
-
-def is_inherited(variable: str) -> bool:
-    """Return whether pages find an environment variable as it is set where the site is built."""
-    if variable in (*FIXED, *_FIXED_IN_PAGES):
-        return False
-    return variable in MODULE_VARIABLES or not variable.startswith(_PERSONAL)
+from livepages.execution.environment import page_environment
+from livepages.worker import Exited, Forked, Job, Runtime, decode, encode
 
 
 class WorkerError(Exception):
@@ -56,12 +23,6 @@ class ServerLostError(WorkerError):
 
     def __init__(self) -> None:
         super().__init__("the process that pages are forked from has ended; its message stands above")
-
-
-def _environment(runtime: Runtime) -> Mapping[str, str]:
-    """Return the environment of every page. Assertions are checks, so they cannot be turned off."""
-    inherited = {name: value for name, value in os.environ.items() if is_inherited(name)}
-    return {**runtime.process_environment, **inherited, **_FIXED_IN_PAGES, **FIXED}
 
 
 class Process:
@@ -129,7 +90,7 @@ class ForkServer:
             raise WorkerError(_NO_FORK)
         self._folder = _made("")
         command = [sys.executable, "-P", "-m", "livepages.worker", runtime.name, str(self._folder)]
-        environment = _environment(runtime)
+        environment = page_environment(runtime)
         # In a session of its own: what is sent to the group of the build must not keep it from tidying up.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True

@@ -1,9 +1,7 @@
 """The results of running a page: each block paired with its outcome, once, for everything that shows or checks it."""
 
-from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import IntEnum, auto
 from functools import cached_property
 
 from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail, truncated
@@ -73,26 +71,6 @@ class BlockResult:
         return self.block.options.source == "none" and not shown
 
 
-class State(IntEnum):
-    """The state of a block; of one that varies, the first of these that holds with one of its values."""
-
-    FAILED = auto()
-    STOPPED = auto()  # it did not run because another block failed
-    PENDING = auto()
-    RAN = auto()
-    OFF = auto()  # it does not run, or not on this host
-
-
-def _state(result: BlockResult, also_failed: Container[int] = ()) -> State:
-    if result.failure or result.block.index in also_failed:
-        return State.FAILED
-    if result.stopped_by:
-        return State.STOPPED
-    if result.block.runs and result.outcome.pending:
-        return State.PENDING
-    return State.OFF if result.outcome.skipped or not result.block.runs else State.RAN
-
-
 @dataclass(frozen=True)
 class Run:
     """The results of a page's blocks, in order, and what they rest on besides the page."""
@@ -153,33 +131,6 @@ class Run:
         return [result.failure for result in self.results if result.failure]
 
 
-def block_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
-    """Count a page's blocks by their state: a block that varies counts once, and values do not.
-
-    Args:
-        run: the results of the page's blocks.
-        also_failed: the indexes of blocks that are wrong for another reason than their outcome.
-    """
-    blocks = ((result, *run.variants(result.block)) for result in run.on_page)
-    return Counter(min(_state(one, also_failed) for one in results) for results in blocks)
-
-
-def value_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
-    """Count a page's values by their state, as `block_states` its blocks."""
-    return Counter(_state(result, also_failed) for result in run.values)
-
-
-def count_wrong(states: Counter[State], what: str) -> str:
-    """Say how many blocks or values failed or did not run because of that; empty if none."""
-    of = f" of {count(states.total() - states[State.OFF], what)}"
-    parts = []
-    for number, how in ((states[State.FAILED], "failed"), (states[State.STOPPED], "not run")):
-        if number:
-            parts.append(f"{number}{of} {how}")
-            of = ""
-    return ", ".join(parts)
-
-
 def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockResult, ...]:
     """Pair each block and value of a page with its outcome.
 
@@ -211,16 +162,6 @@ def _pair(block: Block, outcome: Outcome, before: Sequence[BlockResult]) -> Bloc
 def faults_of(page: Page) -> list[Failure]:
     """Return the faults of a page that are no block's, as they are reported."""
     return [Failure(page.name, fault.line, 0, fault.message) for fault in page.faults]
-
-
-def count(number: int, what: str) -> str:
-    """Say how many things there are: ``1 block``, ``2 blocks``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def counted(counts: Mapping[str, int]) -> list[str]:
-    """Say what the runtime has counted: ``2 traces``, ``1 compile``."""
-    return [count(number, what.removesuffix("s")) for what, number in counts.items()]
 
 
 def _indent(text: str) -> str:

@@ -10,13 +10,15 @@ from livepages.exporters import kernel_bridge
 from livepages.worker import Runtime
 
 NAME = "live-kernel.py"  # below the site's root
+# What `kernel_bridge` and the runtimes import.
 SHARED = (
+    "worker.processor",
     "worker.text",
     "worker.names",
     "execution.truncate",
     "records.differences",
     "records.entries",
-)  # what `kernel_bridge` imports
+)
 PACKAGE = "_live_"  # what the names of the modules begin with there, where an engine may be installed as well
 
 _LOADER = '''"""What a page of this site runs in a reader's kernel, besides the code that it shows."""
@@ -42,7 +44,7 @@ def kernel_bundle(runtime: Runtime, commit: str) -> str:
     """
     kinds = [kind for kind in reversed(type(runtime).__mro__) if issubclass(kind, Runtime)]
     runtimes = [sys.modules[kind.__module__] for kind in kinds]
-    modules = [*runtimes, *(sys.modules[f"livepages.{name}"] for name in SHARED), kernel_bridge]
+    modules = [*(sys.modules[f"livepages.{name}"] for name in SHARED), *runtimes, kernel_bridge]
     own, bridge = _own_name(runtimes[-1]), _own_name(kernel_bridge)
     texts = (f"_module({_own_name(module)!r}, {_renamed(module)!r})\n" for module in modules)
     return (

@@ -34,16 +34,8 @@ from livepages.worker.protocol import (
     from_json,
     stopped_after,
 )
-from livepages.worker.runtime import (
-    MODULE_VARIABLES,
-    Runtime,
-    SettingError,
-    built_in,
-    find_runtime,
-    installed,
-    is_device,
-    runtimes,
-)
+from livepages.worker.runtime import MODULE_VARIABLES, Runtime, SettingError, installed, is_device
+from livepages.worker.runtimes import built_in, find_runtime, runtimes
 from livepages.worker.text import escaped
 from livepages.worker.timer import LoadAdjustedTimer
 

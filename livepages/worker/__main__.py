@@ -29,7 +29,8 @@ from livepages.worker.protocol import (
     SettingsRejected,
     encode,
 )
-from livepages.worker.runtime import Runtime, find_runtime
+from livepages.worker.runtime import Runtime
+from livepages.worker.runtimes import find_runtime
 from livepages.worker.scrub import rename_known, scrub_paths
 from livepages.worker.templates import set_up
 

@@ -1,20 +1,18 @@
 """The interface of a runtime, which pages are programs of, and its implementation for plain Python.
 
-A project names its runtime; if it does not, what its pages import decides. ``python`` is the one of this module; any
-other is a subclass, in a module beside this one or named by an entry point of another distribution (`find_runtime`).
+The source of this module goes to readers' kernels, too.
 """
 
 import contextlib
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, entry_points, version
-from pathlib import Path
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
+
+from livepages.worker.processor import listed, model, newest_instruction_set
 
 
 class SettingError(ValueError):
@@ -78,7 +76,7 @@ class Runtime:
 
     def instruction_set(self) -> str:
         """The newest instruction set that results are computed with, as ``avx2``; empty if the system names none."""
-        return newest_instruction_set(_listed(), self.newest_used())
+        return newest_instruction_set(listed(), self.newest_used())
 
     def newest_used(self) -> str:
         """The instruction set that the runtime stops at where the processor has newer ones; empty if at none."""
@@ -110,7 +108,7 @@ class Runtime:
         return {
             "device": devices["device"],
             "count": devices["count"],
-            "processor": f"{os.cpu_count()} × {_processor()}",
+            "processor": f"{os.cpu_count()} × {model()}",
             "driver": devices["driver"],
             "system": f"{platform.system()} {platform.machine()}",
             "instruction_set": self.instruction_set(),
@@ -190,50 +188,8 @@ MODULE_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "PYTHONPLATLIBDIR", "PYTHONNOUSE
 _DEVICE = re.compile(r"(cpu|gpu|tpu)(?:s>=([1-9]\d*))?")
 
 
-def _processor() -> str:
-    with contextlib.suppress(OSError):
-        if model := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8")):
-            return model[1].strip()
-    return platform.processor() or platform.machine()
-
-
 def _variables(beginnings: tuple[str, ...]) -> dict[str, str]:
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(beginnings)}
-
-
-# From the oldest to the newest of each architecture, with the flags by which Linux and macOS list them.
-_INSTRUCTION_SETS = {
-    "sse4.2": {"sse4_2"},
-    "avx": {"avx", "avx1_0"},
-    "avx2": {"avx2", "avx2_0"},
-    "avx512": {"avx512f"},
-    "neon": {"neon", "asimd"},
-    "sve": {"sve"},
-}
-
-
-def newest_instruction_set(listed: str, limit: str = "") -> str:
-    """The newest instruction set of a processor, of those that round differently; empty if none of them is listed.
-
-    Args:
-        listed: the content of ``/proc/cpuinfo`` on Linux, the output of ``sysctl hw.optional`` on macOS.
-        limit: the newest one to consider; all if empty.
-    """
-    found = re.findall(r"^(?:flags|Features)\s*: (.*)|^hw\.optional\.(\w+): 1$", listed, re.MULTILINE)
-    flags = {flag for linux, macos in found for flag in (*linux.split(), macos)}
-    names = list(_INSTRUCTION_SETS)
-    considered = names[: names.index(limit) + 1] if limit else names
-    return next((name for name in reversed(considered) if flags & _INSTRUCTION_SETS[name]), "")
-
-
-@cache
-def _listed() -> str:
-    """The flags of this computer's processor, as its system lists them; empty where it does not."""
-    with contextlib.suppress(OSError):
-        return Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    with contextlib.suppress(OSError):
-        return subprocess.run(["/usr/sbin/sysctl", "hw.optional"], capture_output=True, text=True, check=False).stdout
-    return ""
 
 
 def is_device(needs: str) -> bool:
@@ -251,44 +207,3 @@ def installed(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return ""
-
-
-ENTRY_POINTS = "livepages.runtimes"  # the group in which other distributions name theirs
-_BESIDE = "_runtime"  # how the names of this package's modules end that hold one
-
-
-def built_in() -> list[str]:
-    """Return the names of the runtimes that come with the engine, plain Python last."""
-    beside = Path(__file__).parent.glob(f"*{_BESIDE}.py")
-    return [*sorted(file.stem.removesuffix(_BESIDE) for file in beside), Runtime.name]
-
-
-@cache
-def runtimes() -> tuple[str, ...]:
-    """Return the names of all runtimes, those of other distributions included."""
-    return tuple(sorted({*built_in(), *(point.name for point in entry_points(group=ENTRY_POINTS))}))
-
-
-@cache
-def find_runtime(name: str) -> Runtime:
-    """Return the runtime of a name: one of the engine's own, else the class of the entry point with this name.
-
-    Raises:
-        ValueError: there is none, or it cannot be imported.
-    """
-    if name == Runtime.name:
-        return Runtime()
-    if name in built_in():
-        module = import_module(f"{__package__}.{name}{_BESIDE}")
-        kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, Runtime)]
-        return next(kind() for kind in kinds if kind.name == name)
-    if name not in runtimes():
-        raise ValueError(f"there is no runtime {name!r}; there are {', '.join(runtimes())}")
-    point = next(iter(entry_points(group=ENTRY_POINTS, name=name)))
-    try:
-        kind = point.load()
-    except Exception as error:  # whatever another distribution does
-        raise ValueError(f"the runtime {name!r}, {point.value}, cannot be imported: {error}") from error
-    if not (isinstance(kind, type) and issubclass(kind, Runtime) and kind.name == name):
-        raise ValueError(f"{point.value} is not a subclass of livepages.worker.Runtime with the name {name!r}")
-    return kind()
