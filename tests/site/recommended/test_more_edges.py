@@ -38,7 +38,10 @@ def test_solvers_return_zeros_for_a_nan_as_stated() -> None:
     shows("answers/solvers.md#matrix-free", "So does `CG` at a NaN, with zeros")
     shows("answers/many-solves.md#preconditioner", "So does `CG` at a NaN, with zeros")
     shows("answers/linear-algebra.md#sparse-solve", "if `b` contains a NaN, `x` is zeros")
-    says("science/transforms.md", "If the right side contains a NaN, all three return zeros.")
+    says(
+        "science/transforms.md",
+        "If the right side contains a NaN, or numbers whose squares overflow or vanish, all three return zeros",
+    )
     bad = ALL_ONES.at[1].set(jnp.nan)
     solvers: Any = cg, gmres, bicgstab
     for solver in solvers:
