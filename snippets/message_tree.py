@@ -175,6 +175,10 @@ TREE = (
                     ("errors-devices.md#axis-not-in-mesh", "Resource axis is not found in mesh"),
                     ("errors-devices.md#mesh-context", "PartitionSpec when you are not under a mesh context"),
                     ("errors-devices.md#unbound-axis", "unbound axis name"),
+                    (
+                        "errors-devices.md#unknown-axis",
+                        "AssertionError without a message, from a collective in shard_map",
+                    ),
                 ),
             ),
             Cause(
@@ -313,6 +317,7 @@ TREE = (
             Cause(
                 "A name does not exist",
                 (
+                    ("errors-devices.md#config-option", "Unrecognized config option"),
                     ("errors-devices.md#no-attribute", "module 'jax' has no attribute"),
                     ("errors-devices.md#name-not-defined", "name 'jnp' is not defined"),
                     ("errors-arguments.md#array-attribute", "'ArrayImpl' object has no attribute"),

@@ -297,3 +297,29 @@ def test_a_new_leaf_can_be_skipped_and_one_of_the_file_gives_its_array_to_the_ne
     assert load((zeros, jnp.zeros(2)), (lambda f, leaf: leaf, read)) == [0, 1]  # the neighbor's
     with pytest.raises(RuntimeError, match="changed shape"):
         load((zeros, jnp.zeros(3)), read)
+
+
+@attack(f"{PAGE}#grad-arguments", x=batches((4, 3)), y=batches((4, 2)), shift=batches((2,)))
+def test_both_parts_of_a_tuple_get_the_exact_gradient(x: Array, y: Array, shift: Array) -> None:
+    found = made("grad-arguments", "loss", "model")
+    model = found["model"]
+    filtered: Any = eqx.filter_grad
+    for_model, for_shift = filtered(found["loss"])((model, jnp.float32(shift)), *map(jnp.float32, (x, y)))
+    w, b = np.float64(model.weight), np.float64(model.bias)
+    error = 2 * (x.astype(float) @ w.T + b + shift - y) / y.size
+    exact = [error.T @ x, error.sum(0), error.sum(0)]
+    for got, want in zip([for_model.weight, for_model.bias, for_shift], exact, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
+@attack(f"{PAGE}#abstract", w=batches((2,)), x=batches((2,)))
+def test_only_the_complete_class_can_be_made(w: Array, x: Array) -> None:
+    found = made("abstract", "Scale", "AbstractLayer")
+    layer = found["Scale"](jnp.float32(w), size=2)
+    np.testing.assert_allclose(eqx.filter_jit(layer)(jnp.float32(x)), np.float32(w) * np.float32(x), rtol=1e-6)
+
+    base = found["AbstractLayer"]
+    half = type(base)("Half", (base,), {"__annotations__": {"size": int}, "size": 2})  # no __call__
+    for incomplete in (base, half):
+        with pytest.raises(TypeError, match="abstract"):
+            incomplete()

@@ -246,3 +246,12 @@ def test_parameters_are_whole_and_batches_are_split(w: Array, x: Array, size: in
     for i, device in enumerate(over.devices):
         [own] = [shard.data for shard in batch["x"].addressable_shards if shard.device == device]
         np.testing.assert_array_equal(own, np.split(x, size)[i])
+
+
+@attack(f"{ERRORS}#unknown-axis", x=small((4,)))
+def test_a_mean_over_the_devices_is_that_of_numpy(x: Array) -> None:
+    x = np.clip(x, -99, 99)
+    mesh = jax.make_mesh((4,), ("rows",))
+    [found] = fixed(f"{ERRORS}#unknown-axis", {"np.arange(4.0)": "values"}, values=x, mesh=mesh)
+    np.testing.assert_allclose(found, [x.astype(float).mean()], rtol=1e-4, atol=1e-4)
+    refused(f"{ERRORS}#unknown-axis", {'"row"': '"columns"'})

@@ -137,3 +137,12 @@ def test_a_row_has_three_numbers(rows: int) -> None:
     total, is_one = fixed(f"{EQUINOX}#annotation", {"jnp.ones((2, 3))": f"jnp.ones(({rows}, 3))"})
     assert total == 3 * rows
     assert is_one
+
+
+@attack(f"{EQUINOX}#abstract-class", x=small((3,)), weight=st.integers(-9, 9))
+def test_a_complete_subclass_computes_its_loss(x: Array, weight: int) -> None:
+    x = np.clip(x, -9, 9)
+    changes = {"weight: float = 2.0": f"weight: float = {weight}", "jnp.array([1.0, 2.0])": "x"}
+    [loss] = fixed(f"{EQUINOX}#abstract-class", changes, x=x)
+    np.testing.assert_allclose(loss, weight * (x.astype(float) ** 2).sum(), rtol=1e-4)
+    refused(f"{EQUINOX}#abstract-class")

@@ -322,3 +322,12 @@ def test_only_what_the_mask_names_decays(kernel: Array, bias: Array) -> None:
     near(updates["kernel"], -0.1 * 0.5 * kernel.astype(float))
     np.testing.assert_array_equal(updates["bias"], 0)
     refused(f"{FLAX}#frozen-mask", weights=weights)
+
+
+@attack(f"{NNX}#grad-arguments", x=small(st.sampled_from([(4, 2), (1, 2)])))
+def test_the_gradient_for_a_bias_counts_the_rows(x: Array) -> None:
+    [bias] = fixed(f"{NNX}#grad-arguments", x=x)
+    near(bias, [len(x)])
+    [kernel] = fixed(f"{NNX}#grad-arguments", {'["bias"]': '["kernel"]'}, x=np.clip(x, -9, 9))
+    near(kernel[:, 0], np.clip(x, -9, 9).astype(float).sum(0))
+    refused(f"{NNX}#grad-arguments", x=x)

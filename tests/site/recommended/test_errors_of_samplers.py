@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.site.recommended.attack import attack
-from tests.site.recommended.entries import fixed
+from tests.site.recommended.entries import fixed, refused
 from tests.site.strategies import arrays
 
 Array = np.ndarray[Any, Any]
@@ -146,3 +146,16 @@ def test_a_chain_takes_every_step(seed: int) -> None:
     last, rates = fixed(f"{SAMPLERS}#algorithm-called", changes)
     near(last.logdensity, -0.5 * (np.asarray(last.position, float) ** 2).sum())
     assert rates == (10,)
+
+
+@attack(f"{SAMPLERS}#bare-assertion", mean=st.integers(-99, 99), deviation=st.integers(1, 20), n=st.integers(0, 4))
+def test_a_seeded_model_draws_the_same_number_twice(mean: int, deviation: int, n: int) -> None:
+    changes = {
+        "dist.Normal(170, 10)": f"dist.Normal({mean}, {deviation})",
+        "(3,)).shape": f"({n},)).shape",
+        'trace["height"]["value"] ==': 'trace["height"]["value"],',
+    }
+    shape, traced, called = fixed(f"{SAMPLERS}#bare-assertion", changes)
+    assert shape == (n,)
+    assert traced == called and abs(traced - mean) < 5 * deviation
+    refused(f"{SAMPLERS}#bare-assertion", {"dist.Normal(0, 1).sample(0)": f"dist.Normal({mean}, 1).sample({n})"})

@@ -5,6 +5,7 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+import chex  # type: ignore[import-untyped]
 import grain  # type: ignore[import-untyped]
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ import pytest
 from beartype import beartype
 from beartype.door import is_bearable
 from hypothesis import strategies as st
-from jaxtyping import TypeCheckError, jaxtyped
+from jaxtyping import Float, TypeCheckError, jaxtyped
 
 from tests.site.recommended.attack import attack, program
 
@@ -310,3 +311,43 @@ def test_a_dataclass_and_a_tree_are_refused_if_their_batch_axes_differ(batch: li
     else:
         with pytest.raises(TypeCheckError):
             names["pick"](state, jnp.ones(other))
+
+
+sizes = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+
+
+@attack(f"{PAGE}#chex-axes", shape=sizes, pattern=sizes, free=st.integers(0, 3), front=st.booleans())
+def test_a_pattern_of_axes_fits_as_plain_python_says(
+    shape: tuple[int, ...], pattern: tuple[int, ...], free: int, front: bool
+) -> None:
+    wanted = tuple(None if i == free else {size, 9} for i, size in enumerate(pattern))
+    axes = shape[len(shape) - len(pattern) :] if front else shape
+    fits = len(axes) == len(pattern) and all(
+        want is None or size in want for size, want in zip(axes, wanted, strict=True)
+    )
+    try:
+        chex.assert_shape(jnp.ones(shape), (..., *wanted) if front else wanted)
+    except AssertionError:
+        assert not fits
+    else:
+        assert fits
+    prefix = shape[: len(pattern)] == pattern
+    try:
+        chex.assert_tree_shape_prefix({"x": jnp.ones(shape)}, pattern)
+    except AssertionError:
+        assert not prefix
+    else:
+        assert prefix
+
+
+@attack(f"{PAGE}#shape-structs", shape=sizes, wanted=sizes, dtype=st.sampled_from(["float16", "float32", "int32"]))
+def test_a_description_fits_where_the_array_would(shape: tuple[int, ...], wanted: tuple[int, ...], dtype: str) -> None:
+    text = " ".join(map(str, wanted))
+    fits = shape == wanted and dtype.startswith("float")
+    described: Any = Float[jax.ShapeDtypeStruct, text]
+    array_only: Any = Float[jax.Array, text]
+    assert isinstance(jax.ShapeDtypeStruct(shape, dtype), described) == fits
+    assert not isinstance(jax.ShapeDtypeStruct(shape, dtype), array_only)
+    either: Any = Float[jax.Array, text] | Float[np.ndarray, text]
+    for array in (jnp.ones(shape, dtype), np.ones(shape, dtype)):
+        assert isinstance(array, either) == fits

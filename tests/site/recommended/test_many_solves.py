@@ -4,13 +4,16 @@ from functools import cache
 from typing import Any
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import lineax as lx  # type: ignore[import-untyped]
 import numpy as np
+import optimistix as optx
 import pytest
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from scipy.linalg import expm
 
 from tests.site.recommended.attack import program, slow_attack
 
@@ -132,3 +135,68 @@ def test_a_preconditioned_solve_is_that_of_numpy_in_fewer_steps(seed: int, large
     np.testing.assert_allclose(value, np.linalg.solve(np.asarray(matrix, float), b), atol=1e-3)
     *_, plain, _ = preconditioned(solver, False)(*inputs)
     assert steps <= plain + 3
+
+
+@slow_attack(f"{PAGE}#optimistix-equinox", seed=st.integers(0, 10_000), slope=st.integers(-9, 9))
+def test_a_line_fitted_as_a_model_is_that_of_least_squares(seed: int, slope: int) -> None:
+    fit = program(f"{PAGE}#optimistix-equinox", "fit")["fit"]
+    random = np.random.default_rng(seed)
+    x = random.normal(size=32)
+    y = slope * x + 1 + random.normal(size=32)
+    line = eqx.nn.Linear("scalar", "scalar", key=jax.random.key(seed))
+    found, result = fit(line, jnp.float32(x), jnp.float32(y))
+    assert result == optx.RESULTS.successful
+    np.testing.assert_allclose([found.weight.item(), found.bias.item()], np.polyfit(x, y, 1), rtol=1e-3, atol=1e-3)
+
+
+@cache
+def _bounded() -> Any:
+    minimize = program(f"{PAGE}#optimistix-bounds", "minimize")["minimize"]
+    return jax.jit(lambda best, stiff, *rest: minimize(lambda y: (stiff * (y - best) ** 2).sum(), *rest))
+
+
+@slow_attack(f"{PAGE}#optimistix-bounds", seed=st.integers(0, 10_000), width=st.sampled_from([0.1, 1.0, 20.0]))
+def test_a_minimum_within_bounds_is_the_nearest_point_of_the_box(seed: int, width: float) -> None:
+    random = np.random.default_rng(seed)
+    low = random.normal(size=2)
+    high, best = low + width, low + width * random.uniform(-1, 2, 2)
+    stiff = 10 ** random.uniform(0, 1, 2) / width**2
+    start = low + width * random.uniform(0, 1, 2)
+    y, _ = _bounded()(*map(jnp.float32, (best, stiff, start, low, high)))
+    y = np.float64(y)
+    assert (y >= low - 1e-5 * (1 + abs(low))).all() and (y <= high + 1e-5 * (1 + abs(high))).all()
+    np.testing.assert_allclose((y - low) / width, np.clip((best - low) / width, 0, 1), atol=2e-2)
+
+
+@slow_attack(f"{PAGE}#optimistix-progress", start=st.lists(st.integers(-3, 4), min_size=2, max_size=2))
+def test_the_history_has_each_step_and_reaches_the_minimum(start: list[int]) -> None:
+    names = program(f"{PAGE}#optimistix-progress", "solve", "history")
+    names["history"].clear()
+    sol = names["solve"](jnp.array(start, jnp.float32))
+    jax.effects_barrier()
+    assert len(names["history"]) == sol.stats["num_steps"]
+    np.testing.assert_allclose(min(names["history"]), 2, atol=1e-4)
+    np.testing.assert_allclose(sol.value, 1, atol=1e-2)
+
+
+@slow_attack(f"{PAGE}#complex", seed=st.integers(0, 10_000), t1=st.sampled_from([0.1, 1.0, 3.0]))
+def test_a_state_evolves_as_the_matrix_exponential_says(seed: int, t1: float) -> None:
+    random = np.random.default_rng(seed)
+    h, start = (random.normal(size=shape) + 1j * random.normal(size=shape) for shape in ((2, 2), (2,)))
+    h += h.conj().T
+    solve = program(f"{PAGE}#complex", "solve")["solve"]
+    found = solve(jnp.complex64(start), jnp.complex64(h), t1)
+    np.testing.assert_allclose(found, expm(-1j * h * t1) @ start, atol=2e-3)
+    real = solve(jnp.float32(start.real), jnp.float32(h.real), t1)
+    np.testing.assert_allclose(real, expm(-1j * h.real * t1) @ start.real, atol=2e-3)
+
+
+@slow_attack(f"{PAGE}#held-control", gain=st.integers(-8, 8), dt=st.sampled_from([0.1, 0.5, 1.0]), y=st.integers(-5, 5))
+def test_a_held_action_gives_the_exact_steps(gain: int, dt: float, y: int) -> None:
+    simulate = program(f"{PAGE}#held-control", "simulate")["simulate"]
+    found, actions = simulate(gain / 4, jnp.array([float(y)]), jnp.full(3, dt))
+    now, decay = float(y), np.exp(-0.5 * dt)
+    for state, action in zip(found[:, 0], actions[:, 0], strict=True):
+        np.testing.assert_allclose(action, -gain / 4 * now, rtol=1e-3, atol=1e-5)
+        now = decay * now - gain / 4 * now * (1 - decay) / 0.5
+        np.testing.assert_allclose(state, now, rtol=1e-3, atol=1e-5)

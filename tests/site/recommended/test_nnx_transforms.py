@@ -243,3 +243,46 @@ def test_casts_of_a_cpu_count_too() -> None:
     layer = nnx.Linear(64, 128, use_bias=False, rngs=nnx.Rngs(0), dtype=jnp.bfloat16, param_dtype=jnp.bfloat16)
     if jax.default_backend() == "cpu":
         assert made("flops", "flops")["flops"](layer, 1, 64) >= 2 * 64 * 128
+
+
+@attack(f"{PAGE}#vmap-keywords", x=small(5, 3))
+def test_a_mapped_norm_is_that_of_numpy(x: Array) -> None:
+    found = made("vmap-keywords", "apply", "norm")
+    exact = x.astype(float) - x.mean(-1, keepdims=True, dtype=float)
+    exact /= np.sqrt((exact**2).mean(-1, keepdims=True) + 1e-6)
+    np.testing.assert_allclose(found["apply"](found["norm"], jnp.float32(x)), exact, rtol=2e-2, atol=2e-2)
+
+
+@cache
+def tagged() -> tuple[Any, Any]:
+    model = made("rnn", "Tagger")["Tagger"](nnx.Rngs(3))
+    return model, nnx.jit(lambda model, x, lengths: model(x, lengths))
+
+
+@attack(f"{PAGE}#rnn", x=small(2, 4, 3), lengths=st.tuples(st.integers(1, 4), st.integers(1, 4)))
+def test_a_padded_sequence_ends_as_the_short_one_does(x: Array, lengths: tuple[int, int]) -> None:
+    model, run = tagged()
+    scores, outputs = run(model, jnp.float32(x), jnp.array(lengths))
+    kernel, bias = np.asarray(model.out.kernel, float), np.asarray(model.out.bias, float)
+    for row, length in enumerate(lengths):
+        carry = model.rnn.cell.initialize_carry((3,), nnx.Rngs(0))
+        for t in range(length):
+            carry, y = model.rnn.cell(carry, jnp.float32(x[row, t]))
+            np.testing.assert_allclose(outputs[row, t], y, atol=1e-4)
+        np.testing.assert_allclose(scores[row], np.asarray(carry[1], float) @ kernel + bias, atol=1e-4)
+
+
+@attack(f"{PAGE}#hugging-face", w=small(2, 3), b=small(2), scale=small(2), x=small(3))
+def test_loaded_layers_compute_what_torch_would(w: Array, b: Array, scale: Array, x: Array) -> None:
+    found = made("hugging-face", "Model", "load")
+    model = found["Model"](nnx.Rngs(0))
+    weights = {"fc.weight": w, "fc.bias": b, "norm.weight": scale, "norm.bias": b, "extra": b}
+    assert found["load"](model, dict(weights)) == ["extra"]
+    hidden = w.astype(float) @ x + b
+    np.testing.assert_allclose(model.fc(jnp.float32(x)), hidden, rtol=1e-3, atol=1e-3)
+    centered = hidden - hidden.mean()
+    exact = centered / np.sqrt((centered**2).mean() + 1e-5) * scale + b
+    if abs(centered).max() > 0.1:
+        np.testing.assert_allclose(model.norm(jnp.float32(hidden)), exact, rtol=1e-2, atol=1e-2)
+    with pytest.raises(KeyError):
+        found["load"](model, {"fc.weight": w})

@@ -263,3 +263,53 @@ def shared() -> Any:
 def drawn_twice(given: Any) -> Any:
     """Return what a run of one chain may: arrays of several shapes, made from its key alone."""
     return jax.random.normal(given[0], (2, 3)), {"x": jax.random.uniform(given[0])}
+
+
+@attack(f"{MODELS}#labels", seed=seeds, far=st.sampled_from([1.0, 30.0]))
+def test_label_probabilities_are_those_of_bayes(seed: int, far: float) -> None:
+    random = np.random.default_rng(seed)
+    weights = random.dirichlet(np.ones(3), 2)
+    centers, scales, y = far * random.normal(size=(2, 3)), random.uniform(0.5, 2, (2, 3)), random.normal(size=4)
+    draws = {"weights": weights, "centers": centers, "scales": scales}
+    found = defined("labels", "label_probabilities")(jax.tree.map(jnp.float32, draws), jnp.float32(y))
+    logs = np.log(weights)[:, None] + stats.norm.logpdf(y[None, :, None], centers[:, None], scales[:, None])
+    exact = np.exp(logs - logs.max(-1, keepdims=True))
+    np.testing.assert_allclose(found, exact / exact.sum(-1, keepdims=True), atol=2e-4)
+
+
+@cache
+def _scaled_density(batch: int | None) -> Any:
+    model = numpyro.handlers.seed(defined("minibatches", "model"), 0)
+    return jax.jit(lambda y, center: log_density(model, (y, batch), {}, {"center": center})[0])
+
+
+@attack(f"{MODELS}#minibatches", center=small, value=small)
+def test_the_density_of_a_batch_counts_for_all_rows(center: float, value: float) -> None:
+    y = np.full(40, value)
+    exact = stats.norm.logpdf(center, 0, 10) + stats.norm.logpdf(y, center, 1).sum()
+    for batch in (None, 1, 5, 40):  # all rows are equal, so that it is exact for any batch
+        np.testing.assert_allclose(_scaled_density(batch)(jnp.float32(y), center), exact, rtol=1e-4)
+
+
+@cache
+def _forecasts() -> Any:
+    model = defined("time-series", "model")
+
+    def run(key: Any, y: Any, rho: Any) -> Any:
+        return Predictive(model, {"rho": jnp.full(2000, rho)})(key, y, future=2)["y"]
+
+    return jax.jit(run), jax.jit(lambda y, rho: log_density(model, (y,), {}, {"rho": rho})[0])
+
+
+@slow_attack(f"{MODELS}#time-series", seed=seeds, rho=st.integers(-9, 9).map(lambda n: n / 10))
+def test_forecasts_have_the_exact_mean_and_deviation(seed: int, rho: float) -> None:
+    y = np.random.default_rng(seed).normal(size=5)
+    drawn, density = _forecasts()
+    x = np.asarray(drawn(jax.random.key(seed), jnp.float32(y), rho))
+    assert x.shape == (2000, 7)
+    np.testing.assert_allclose(x[:, :5], np.broadcast_to(np.float32(y), (2000, 5)))
+    deviation = 0.5 * np.sqrt([1, 1 + rho**2])
+    np.testing.assert_allclose(x[:, 5:].mean(0), [rho * y[-1], rho**2 * y[-1]], atol=6 * 0.7 / np.sqrt(2000))
+    np.testing.assert_allclose(x[:, 5:].std(0), deviation, rtol=0.12)
+    exact = np.log(0.5) + stats.norm.logpdf(y, rho * np.array([0, *y[:-1]]), 0.5).sum()
+    np.testing.assert_allclose(density(jnp.float32(y), rho), exact, rtol=1e-4, atol=1e-4)

@@ -430,3 +430,30 @@ def test_a_clip_behind_stops_at_the_wrong_point_and_one_in_front_does_not() -> N
     assert converged and (found < 1).all()
     found, converged = minimized("front")(jnp.zeros(2), middle)
     assert converged and abs(found - 3).max() < 1e-2
+
+
+@attack(f"{PAGE}#log-norm", a=arrays((2,), odd=False), x=arrays((2,), odd=False))
+def test_the_logged_norm_is_that_before_the_clip(a: Array, x: Array) -> None:
+    a, x = np.clip(a, -9, 9), np.clip(x, -9, 9)
+    w = {"a": jnp.float32(a), "b": jnp.zeros(2)}
+    found = made("log-norm", "step", "optimizer")
+    new, _, metrics = found["step"](w, found["optimizer"].init(w), jnp.float32(x))
+    error = a.astype(float) * x
+    grads = np.concatenate([2 * error * x, -2 * error])
+    norm = np.sqrt((grads**2).sum())
+    np.testing.assert_allclose(metrics["norm"], norm, rtol=1e-4)
+    np.testing.assert_allclose(metrics["loss"], (error**2).sum(), rtol=1e-4)
+    assert abs(norm - 1) < 1e-3 or bool(metrics["clipped"]) == (norm > 1)
+    exact = np.concatenate([a, [0, 0]]) - 0.1 * grads / max(1, norm)
+    np.testing.assert_allclose(np.concatenate([new["a"], new["b"]]), exact, rtol=1e-4, atol=1e-5)
+
+
+@attack(f"{PAGE}#decay-schedule", w=arrays((3,), odd=False), steps=st.integers(1, 120))
+def test_a_scheduled_decay_multiplies_by_the_rate(w: Array, steps: int) -> None:
+    found = made("decay-schedule", "step", "optimizer")
+    now, state = jnp.float32(w), found["optimizer"].init(jnp.float32(w))
+    exact = w.astype(float)
+    for i in range(steps):
+        now, state = found["step"](now, state)
+        exact = exact * (1 - 0.5 * 0.1 * (1 + np.cos(np.pi * min(i, 100) / 100)) / 2)
+    np.testing.assert_allclose(now, exact, rtol=1e-3, atol=1e-6)

@@ -136,3 +136,19 @@ def test_a_stack_multiplies_as_each_layer_does_and_comes_back(layers: int, wide:
         np.testing.assert_allclose(x @ names["kernel"][:, i], weight @ x)
         assert names["kernel"].shape == (3, layers, wide)
         np.testing.assert_array_equal(names["back"][name], weight)
+
+
+@attack(
+    f"{PAGE}#inspect",
+    shape=st.lists(st.integers(1, 3), max_size=3).map(tuple),
+    dtype=st.sampled_from(["float32", "bfloat16", "int32", "uint8", "bool", "complex64"]),
+)
+def test_what_metadata_describes_is_loaded_as_it_was(shape: tuple[int, ...], dtype: str) -> None:
+    load_here = program(f"{PAGE}#inspect", "load_here")["load_here"]
+    tree = {"a": jnp.ones(shape, dtype), "inner": {"b": jnp.arange(3.0)}}
+    with TemporaryDirectory() as place:
+        ocp.save(Path(place) / "step", tree)
+        loaded = load_here(Path(place) / "step")
+    assert loaded["a"].dtype == dtype and loaded["a"].shape == shape
+    np.testing.assert_array_equal(np.asarray(loaded["a"], complex), np.ones(shape))
+    np.testing.assert_array_equal(loaded["inner"]["b"], [0, 1, 2])

@@ -12,7 +12,7 @@ from jax.experimental import io_callback
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from scipy.special import expit, gammaln
-from scipy.stats import beta, gamma
+from scipy.stats import beta, gamma, norm
 
 from tests.site.recommended.attack import attack, program, slow_attack
 from tests.site.strategies import arrays
@@ -270,3 +270,40 @@ def with_callback() -> tuple[Any, Any]:
         return run(lambda i: jax.debug.callback(remember, i), start, key)
 
     return jax.jit(jax.vmap(loud)), jax.jit(jax.vmap(lambda start, key: run(lambda i: None, start, key)))
+
+
+@attack(
+    f"{PAGE}#own-environment",
+    x=st.integers(-30, 30),
+    time=st.integers(0, 25),
+    action=st.sampled_from([0, 1]),
+    seed=seeds,
+)
+def test_a_step_is_that_of_plain_python(x: int, time: int, action: int, seed: int) -> None:
+    page = f"{PAGE}#own-environment"
+    names = program(page, "State", "reset", "step")
+    key = jax.random.key(seed)
+    state = names["State"](jnp.float32(x / 16), jnp.int32(time))
+    new, (seen, reward, terminated, truncated) = names["step"](key, state, action)
+    moved = x / 16 + (0.3 if action else -0.3)
+    np.testing.assert_allclose([seen, reward], [moved, -abs(moved)], atol=1e-6)
+    assert (bool(terminated), bool(truncated)) == (abs(moved) > 2, time + 1 >= 20)
+    if terminated or truncated:
+        assert new == names["reset"](key) and new.time == 0
+    else:
+        assert new.x == seen and new.time == time + 1
+
+
+@attack(f"{PAGE}#tanh-policy", u=st.lists(st.integers(-80, 80), min_size=1, max_size=3), mean=small)
+def test_the_density_of_a_squashed_normal_is_exact(u: list[int], mean: int) -> None:
+    exact_u = np.array(u) / 2
+    slope = 2 * (np.log(2) - abs(exact_u) - np.log1p(np.exp(-2 * abs(exact_u))))
+    exact = (norm.logpdf(exact_u, mean, 2) - slope).sum()
+    ones = np.ones(len(u), np.float32)
+    found = defined("tanh-policy", "log_density")(jnp.float32(exact_u), mean * ones, 2 * ones)
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=1e-4)
+    action, density = defined("tanh-policy", "act")(jax.random.key(abs(mean)), mean * ones, 2 * ones)
+    free = mean + 2 * np.float64(jax.random.normal(jax.random.key(abs(mean)), (len(u),)))
+    slope = 2 * (np.log(2) - abs(free) - np.log1p(np.exp(-2 * abs(free))))
+    np.testing.assert_allclose(action, np.tanh(free), atol=1e-5)
+    np.testing.assert_allclose(density, (norm.logpdf(free, mean, 2) - slope).sum(), rtol=1e-3, atol=1e-3)

@@ -327,3 +327,17 @@ def test_a_solve_that_settles_ends_near_the_square_of_the_inflow(inflow: float) 
     assert event and time < 1e4
     np.testing.assert_allclose(exact, inflow**2, rtol=1e-3)
     assert abs(inflow - float(level) ** 0.5) <= 1e-3 * (1 + float(level)) + 1e-5  # the tolerance of the event
+
+
+@slow_attack("answers/blackjax.md#progress-bar", seed=st.integers(0, 99))
+def test_the_warm_up_finds_the_widths(seed: int) -> None:
+    adapt = _adapt()
+    state, found = adapt(jax.random.key(seed))
+    widths = np.sqrt(found["inverse_mass_matrix"])
+    assert 0.5 < widths[0] < 2 and 5 < widths[1] < 20 and found["step_size"] > 0
+    assert np.isfinite(state.position).all()
+
+
+@cache
+def _adapt() -> Any:
+    return jax.jit(program("answers/blackjax.md#progress-bar", "adapt")["adapt"])
