@@ -71,6 +71,13 @@ def test_a_long_failure_is_cut_to_a_size_that_can_be_read(site: Site) -> None:
     assert len(str(failure)) < MESSAGE + 2 * TRACEBACK and failure.detail.endswith("E: the end")
 
 
+def test_html_in_one_long_line_is_shown_whole(site: Site) -> None:
+    page = site.page('html="on"\nprint()')
+    text = f"<div><code>{'a' * 2 * LINE}</code></div>"
+    run = Run(pair_results(page, [Outcome(output=(("out", text),))]))
+    assert text in "\n".join(rendering.page_lines(page, run, site.project.runtime, lambda block: [], str))
+
+
 def test_every_form_says_why_a_block_after_a_failed_one_did_not_run(site: Site) -> None:
     page = site.page("1 / 0", "print('after')")
     why = "the block on line 3 failed"

@@ -63,7 +63,7 @@ class ResultRenderer:
         block, outcome = self.result.block, self.result.shown
         parts = []
         if block.options.html:
-            parts.append(outcome.stdout)
+            parts.append(self.result.outcome.stdout)  # all of it: a note in the middle of a tag would break the page
         elif block.options.result != "markdown":
             parts += [_text(stream, text, block) for stream, text in outcome.output if text.strip()]
         if outcome.raised:

@@ -1,4 +1,4 @@
-"""The lists of all questions and of all errors are whole and in order; no page shows a log."""
+"""The lists of all questions and of all errors are whole and in order; no page shows a log or a line of syntax."""
 
 import re
 from pathlib import Path
@@ -33,6 +33,17 @@ def test_no_page_shows_what_the_compiler_logs() -> None:
     line = re.compile(r"^ *[EFIW]\d{4} \d\d:\d\d:\d\d\.\d", re.MULTILINE)  # with the time of day and a process's number
     shown = [str(file) for file in RECORDS.rglob("*.yml") if line.search(file.read_text(encoding="utf-8"))]
     assert not shown, "hide these lines where the page asks for them, or redirect descriptor 2: " + ", ".join(shown)
+
+
+def test_the_title_of_an_admonition_ends_its_line() -> None:
+    """Text after it, as where a paragraph is filled, makes all of the admonition a paragraph."""
+    wrong = re.compile(r'^ *(?:\?{3}\+?|!!!) [\w -]+"[^"\n]*" *\S', re.MULTILINE)
+    found = [
+        f"{file.relative_to(DOCS)}: {line.strip()}"
+        for file in DOCS.rglob("*.md")
+        for line in wrong.findall(file.read_text())
+    ]
+    assert not found, "begin the text on the next line, four columns in: " + "; ".join(found)
 
 
 def test_search_ranks_answers_on_libraries_behind_those_on_jax() -> None:
