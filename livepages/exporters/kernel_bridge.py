@@ -170,8 +170,8 @@ class KernelBridge:
 
         Args:
             given: JSON: the ``cell`` (the notebook's data about its block), its ``code``, what was ``published`` of it,
-                and what it gave here, ``stdout``, ``stderr``, ``shown`` and ``figures``; ``whole`` if it is unedited,
-                and so is all before it.
+                and its output here: ``stdout``, ``stderr``, ``shown`` and ``figures``; ``whole`` is true if this cell
+                and all before it are unedited.
 
         Returns:
             ``device``, empty where none is in use yet; ``release``, ``seconds``, ``raised``; ``as_expected``, whether

@@ -1,4 +1,4 @@
-"""The result of a block as HTML: what it gave here, what records hold of it, or why there is nothing."""
+"""The result of a block as HTML: its output here, its recorded outputs, or the reason why there is none."""
 
 import html
 from collections.abc import Sequence
