@@ -75,9 +75,12 @@ const showNote = (text) => {
   if (note) note.textContent = text;
 };
 
-// The title of a page leads to the first section below it, for which it was found, unless that is the page's beginning.
+// A page that was found for its sections is their heading, no link of its own: a click on it opens the first of them, and the
+// arrow keys meet each result once.
 const lead = ([title, section]) => {
-  if (section && title.querySelector("[data-md-score='0.00']")) title.href = section.href;
+  if (!section || !title.querySelector("[data-md-score='0.00']")) return;
+  title.removeAttribute("href");
+  title.onclick = () => section.click();
 };
 document.addEventListener("DOMContentLoaded", () => {
   // A phone's own Back closes the search, which covers the page there.

@@ -18,7 +18,7 @@ const SAME = new Map(
   every each
   again anew repeatedly
   gpu card
-  machine computer
+  machine computer pc laptop
   image picture photo
   parameter weight
   model network net
