@@ -73,7 +73,7 @@ def test_the_drawer_of_a_phone_holds_the_pages_once_it_is_open(visit: Open) -> N
     page = visit(VMAP, View("light", 390)).page
     link = page.locator(".md-sidebar--primary").get_by_role("link", name="Pytrees")
     expect(link).not_to_be_in_viewport()
-    page.locator("label.md-header__button[for=__drawer]").click()
+    page.get_by_role("button", name="Menu").click()
     expect(link).to_be_in_viewport()
     link.click()
     expect(page).to_have_url(re.compile("basics/pytrees/"))
@@ -97,15 +97,22 @@ def test_the_menu_of_a_narrow_window_leads_to_a_section_by_keyboard(visit: Open)
     expect(page.locator("h2:target")).to_be_focused()
 
 
+def test_a_wide_window_which_lists_the_pages_has_no_menu(visit: Open) -> None:
+    page = visit(VMAP, View("light", 1280)).page
+    expect(page.locator(".live-menu")).to_be_hidden()
+
+
 def test_the_menu_closes_by_keyboard_and_gives_the_focus_back(visit: Open) -> None:
     page = visit(VMAP, View("light", 390)).page
-    page.get_by_label("Menu").focus()
-    page.keyboard.press("Enter")
+    closed = page.get_by_role("button", name="Menu", expanded=False)
+    closed.focus()
+    page.keyboard.press("Space")
     expect(page.locator(":focus")).to_have_text(re.compile("Vectorizing with vmap"))
+    expect(closed).to_have_count(0)
     page.keyboard.press("Shift+Tab")
     expect(page.locator(":focus")).to_be_in_viewport()
     page.keyboard.press("Escape")
-    expect(page.get_by_label("Menu")).to_be_focused()
+    expect(closed).to_be_focused()
 
 
 # --- blocks -----------------------------------------------------------------------------------------------------------

@@ -262,7 +262,12 @@ const arrived = () => {
 addEventListener("DOMContentLoaded", () => {
   document$.subscribe(arrived);
   // The menu of a narrow window opens by keyboard too: the theme has a label for it, which has no place in the order of Tab.
-  Object.assign(one(".md-header__button[for=__drawer]"), { tabIndex: 0, ariaLabel: "Menu" });
+  const label = one(".md-header__button[for=__drawer]");
+  const menu = document.createElement("button");
+  menu.className = `${label.className} live-menu`;
+  Object.assign(menu, { ariaLabel: "Menu", ariaExpanded: "false", onclick: () => one("#__drawer").click() });
+  menu.append(...label.childNodes);
+  label.replaceWith(menu);
   one("#__drawer").onchange = () => load("menu.js").then(({ show }) => show());
   one(".md-dialog").role = "status"; // says that something was copied
 });
