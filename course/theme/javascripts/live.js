@@ -58,19 +58,6 @@ matchMedia("print").onchange = ({ matches }) => (matches ? fold() : unfold());
 addEventListener("beforeprint", fold);
 addEventListener("afterprint", unfold);
 
-// What invites to search opens the search, which has a field of its own on a phone, with the words that it holds.
-document.addEventListener("click", ({ target }) => {
-  const words = target.closest("[data-live-ask]")?.dataset.liveAsk;
-  if (words === undefined) return;
-  const toggle = one("#__search");
-  if (!toggle.checked) toggle.click();
-  const field = one(".md-search__input");
-  field.focus();
-  if (!words) return;
-  field.value = words;
-  field.dispatchEvent(new Event("input", { bubbles: true }));
-});
-
 // A card at a name of JAX or of another library: on pointing at it, on focus, on a long press.
 const named = ({ target }) => {
   const place = target.closest?.("article a.live-name, article :not(pre) > code:not(:has(a))");

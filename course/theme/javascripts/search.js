@@ -112,6 +112,19 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// What invites to search opens the search, which has a field of its own on a phone, with the words that it holds.
+document.addEventListener("click", ({ target }) => {
+  const words = target.closest("[data-live-ask]")?.dataset.liveAsk;
+  if (words === undefined) return;
+  const toggle = document.getElementById("__search");
+  if (!toggle.checked) toggle.click();
+  const field = document.querySelector(".md-search__input");
+  field.focus();
+  if (!words) return;
+  field.value = words;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+});
+
 // The last query of a tab is there again, with its results, when the search is opened again; typing replaces it.
 const query = {
   get last() {
