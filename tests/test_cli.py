@@ -100,15 +100,16 @@ def test_a_block_counts_once_with_whichever_of_its_values_it_failed(
     blocks = ('vary="a=1, 2, 3"\nassert a == 1', "\n1 / 0", 'vary="b=1, 2"\nb', "\nx = 1")
     page.write_text("# T\n\n" + "".join(f"```python {block}\n```\n\n" for block in blocks) + "It is `{python} x`.\n")
     _, output = command(capsys, "run")
-    assert "ran docs/page.md: 2 of 4 blocks failed, 2 not run; 1 of 1 value not run, " in output
-    assert "\ndocs/page.md:11: 2 blocks and 1 value not run: the block on line 7 failed\n" in output
+    assert "ran docs/page.md: 2 of 4 blocks failed, 2 not run; 1 of 1 inline expression not run, " in output
+    assert "\ndocs/page.md:11: 2 blocks and 1 inline expression not run: the block on line 7 failed\n" in output
     _, output = command(capsys, "record", "--host", "cpu")
     page.write_text(page.read_text().replace("a == 1", "a").replace("1 / 0", "y = 1"))
     _, output = command(capsys, "check")
     assert (
-        "1 page, 4 Python blocks, 0 of them not run\ncpu: 4 blocks and 1 value without an up-to-date record" in output
+        "1 page, 4 Python blocks, 0 of them not run\ncpu: 4 blocks and 1 inline expression without an up-to-date record"
+        in output
     )
-    assert "has no up-to-date record on cpu (and 3 more blocks and 1 more value of the page)" in output
+    assert "has no up-to-date record on cpu (and 3 more blocks and 1 more inline expression of the page)" in output
 
 
 def test_check_reads_everything_and_runs_nothing(capsys: pytest.CaptureFixture[str], page: Path) -> None:

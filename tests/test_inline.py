@@ -1,4 +1,4 @@
-"""Values in sentences: where they are found, what they see, and where they are told, tested, recorded and exported."""
+"""Inline expressions: how they are found, what they see, and how they are shown, tested, recorded and exported."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from livepages.records import Records, check_page, record
 from livepages.rendering import anchors, page_lines
 from livepages.source import Page, PageError, read_page
 from livepages.source.fences import find_fences
-from livepages.source.values import find_values
+from livepages.source.inline import find_inline
 from livepages.worker import Outcome
 from tests.conftest import Site
 
@@ -27,9 +27,9 @@ def made(site: Site, prose: str, before: str = BLOCK) -> tuple[Page, Run]:
     return page, site.engine.run([page])[page.path]
 
 
-def values(run: Run) -> list[str]:
-    """Return what each value gave."""
-    return [result.outcome.stdout for result in run.values]
+def printed(run: Run) -> list[str]:
+    """Return the output of each inline expression."""
+    return [result.outcome.stdout for result in run.inline_expressions]
 
 
 def shown(site: Site, page: Page, run: Run) -> str:
@@ -43,9 +43,9 @@ def found(text: str) -> list[str]:
     lines = tuple(text.split("\n"))
     origin = [*range(1, len(lines) + 1)]
     faults: list[Exception] = []
-    values = [value.expression for value in find_values(lines, origin, find_fences(lines, origin), faults)]  # type: ignore[arg-type]
+    codes = [one.code for one in find_inline(lines, origin, find_fences(lines, origin), faults)]  # type: ignore[arg-type]
     assert not faults
-    return values
+    return codes
 
 
 def test_a_value_is_that_of_its_expression_after_the_block_above(site: Site) -> None:
@@ -54,17 +54,17 @@ def test_a_value_is_that_of_its_expression_after_the_block_above(site: Site) -> 
     )
     page, run = made(site, text)
     assert not run.failures
-    assert values(run) == ["3\n", "1.50\n", "4\n"]
-    assert [block.line for block in page.values] == [8, 8, 14]
+    assert printed(run) == ["3\n", "1.50\n", "4\n"]
+    assert [block.line for block in page.inline_expressions] == [8, 8, 14]
     html = shown(site, page, run)
-    assert 'x is <span class="live-value">3</span>, and half of it <span class="live-value">1.50</span>.' in html
-    assert 'Now <span class="live-value">4</span>.' in html
+    assert 'x is <span class="live-inline">3</span>, and half of it <span class="live-inline">1.50</span>.' in html
+    assert 'Now <span class="live-inline">4</span>.' in html
     assert "{python}" not in html
 
 
 def test_a_value_is_escaped_and_in_one_line(site: Site) -> None:
     page, run = made(site, 'It is `{python} name`, `{python} "a\\n  b"`.\n')
-    assert '<span class="live-value">&lt;b&gt;|*_`</span>, <span class="live-value">a b</span>.' in shown(
+    assert '<span class="live-inline">&lt;b&gt;|*_`</span>, <span class="live-inline">a b</span>.' in shown(
         site, page, run
     )
 
@@ -119,9 +119,9 @@ def test_code_and_comments_have_none(text: str) -> None:
         ("`{python} x +`", 8, "is not an expression: invalid syntax"),
         ("`{python} x = 1`", 8, "is not an expression"),
         ("`{python} 1); print(2`", 8, "is not an expression"),
-        ("text `{python} x\nor 1`", 8, "write a value on one line"),
-        ("# `{python} x`", 8, "the title of a page holds no value"),
-        ("## Now `{python} x`", 8, "a heading with a value has an id of its own"),
+        ("text `{python} x\nor 1`", 8, "write an inline expression on one line"),
+        ("# `{python} x`", 8, "the title of a page holds no inline expression"),
+        ("## Now `{python} x`", 8, "a heading with an inline expression needs an id"),
     ],
 )
 def test_what_is_no_value_is_a_fault(site: Site, prose: str, line: int, message: str) -> None:
@@ -142,24 +142,26 @@ def test_a_value_that_fails_stops_no_block_and_shows_why(site: Site) -> None:
         "docs/page.md:8: `{python} y`: raised NameError: name 'y' is not defined",
     ]
     assert run.outcomes[-1].stdout == "3\n"
-    assert '<strong class="live-value live-failed">`{python} 1 / 0`: raised ZeroDivisionError' in shown(site, page, run)
+    assert '<strong class="live-inline live-failed">`{python} 1 / 0`: raised ZeroDivisionError' in shown(
+        site, page, run
+    )
 
 
 def test_no_value_runs_after_a_block_that_failed(site: Site) -> None:
     page, run = made(site, "It is `{python} x`.\n", BLOCK.replace("x = 3", "x = 3 / 0"))
     assert len(run.failures) == 1
-    assert run.values[0].outcome.skipped == "the block on line 3 failed"
-    assert '<code class="live-value" title="the block on line 3 failed">x</code>' in shown(site, page, run)
+    assert run.inline_expressions[0].outcome.skipped == "the block on line 3 failed"
+    assert '<code class="live-inline" title="the block on line 3 failed">x</code>' in shown(site, page, run)
 
 
 def test_a_value_of_a_block_that_does_not_run_here_is_as_recorded(site: Site) -> None:
     page, run = made(site, "It is `{python} x`.\n", BLOCK.replace("```python", '```python needs="tpu"'))
     assert not run.failures
-    assert run.values[0].outcome.skipped == "needs x from the block on line 3, which did not run"
+    assert run.inline_expressions[0].outcome.skipped == "needs x from the block on line 3, which did not run"
     assert "title=" in shown(site, page, run)
     ran = Run(pair_results(page, [Outcome(), Outcome(output=(("out", "7\n"),))]))
     record(site.project, "other", [(page, ran)])
-    assert 'It is <span class="live-value">7</span>.' in shown(site, page, run)
+    assert 'It is <span class="live-inline">7</span>.' in shown(site, page, run)
 
 
 def test_a_value_sees_the_namespace_of_the_block_above(site: Site) -> None:
@@ -168,13 +170,13 @@ def test_a_value_sees_the_namespace_of_the_block_above(site: Site) -> None:
     )
     _, run = made(site, f"{fences}\n```python\nprint(x)\n```\n\n`{{python}} x`\n")
     assert not run.failures
-    assert values(run) == ["5\n", "6\n", "3\n"]
+    assert printed(run) == ["5\n", "6\n", "3\n"]
 
 
 def test_a_value_sees_the_first_of_the_values_that_a_block_runs_with(site: Site) -> None:
     varied = '```python vary="a=1, 2"\nb = a + x\n```\n\n`{python} b`\n\n```python vary="c=1, 2"\nprint(c)\n```\n'
     _, run = made(site, varied)
-    assert values(run) == ["4\n"]
+    assert printed(run) == ["4\n"]
     assert [outcome.stdout for outcome in run.outcomes] == ["", "", "4\n", "1\n", "", "2\n"]
 
 
@@ -189,8 +191,8 @@ def test_later_blocks_keep_their_keys_and_lines(site: Site) -> None:
 
 def test_a_value_is_compared_with_the_options_of_its_block(site: Site) -> None:
     page, _ = made(site, "`{python} x`\n", BLOCK.replace("```python", '```python volatile="on" tolerance="0.1"'))
-    [value] = page.values
-    assert (value.options.volatile, value.options.tolerance) == (True, 0.1)
+    [inline] = page.inline_expressions
+    assert (inline.options.volatile, inline.options.tolerance) == (True, 0.1)
 
 
 def test_a_value_is_recorded_and_compared(site: Site) -> None:
@@ -218,9 +220,9 @@ def test_a_run_up_to_a_block_has_the_values_above_it(site: Site) -> None:
 
 
 def test_a_site_may_have_none(site: Site) -> None:
-    site.write("pyproject.toml", "[tool.livepages]\nvalues = false\n")
+    site.write("pyproject.toml", "[tool.livepages]\ninline_expressions = false\n")
     page = site.read(site.write("docs/page.md", f"{BLOCK}`{{python}} x`\n"))
-    assert not page.values
+    assert not page.inline_expressions
 
 
 @pytest.mark.slow
@@ -264,4 +266,4 @@ def test_values_are_where_markdown_finds_code(data: st.DataObject) -> None:
 def test_a_link_to_a_value_leads_to_its_section(site: Site) -> None:
     """Values that differ on another host are linked from the page of the status, as blocks are."""
     page, run = made(site, "## Below\n\nx is `{python} x`.\n")
-    assert [anchors(page, run)[value.index] for value in page.values] == ["below"]
+    assert [anchors(page, run)[one.index] for one in page.inline_expressions] == ["below"]

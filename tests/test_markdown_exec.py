@@ -340,10 +340,10 @@ def test_prose_shows_values_where_the_site_asks_for_them(kettle: Kettle) -> None
     kettle.write("docs/index.md", VALUES)
     assert kettle.build("--strict").returncode == 0
     assert "<code>{python} cups</code>" in kettle.text()
-    kettle.write("pyproject.toml", '[tool.livepages]\nfences = "exec"\nvalues = true\n')
+    kettle.write("pyproject.toml", '[tool.livepages]\nfences = "exec"\ninline_expressions = true\n')
     done = kettle.build("--strict")
     assert done.returncode == 0, done.stderr
-    value = '<span class="live-value">{}</span>'.format
+    value = '<span class="live-inline">{}</span>'.format
     assert f"Pour {value(3)}, or {value('&lt;b&gt;')}, not <code>`{{python}} cups`</code>." in kettle.text()
     html = (kettle.root / "site/index.html").read_text(encoding="utf-8")
     assert re.search(r'<a href="#cups"[^>]*>With 3 cups</a>', html)

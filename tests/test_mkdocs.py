@@ -717,11 +717,11 @@ def test_serving_lists_the_failures_of_a_page_below_its_title_with_links(book: B
     shown = served.wait("/two/", ", line 15</p>")  # not the page of before, whose record has changed
     found = re.search(r'</h1>\s*<p class="live-failing" data-search-exclude>(.*?)</p>', shown)
     assert found and found[1] == (
-        '2 blocks, 1 line, 1 value of this page fail: <a href="#two.1">line 3</a> (the output differs from the '
+        '2 blocks, 1 inline expression, 1 line of this page fail: <a href="#two.1">line 3</a> (the output differs from the '
         'record), <a href="#part.1">line 10</a>, <a href="#part.1">line 13</a>, line 15'
     )
     assert '<div class="live-anchor" id="part.1">' in shown
-    served.says(", 0 not run, 2 failed; 1 of 1 value failed\n", 1)
+    served.says(", 0 not run, 2 failed; 1 of 1 inline expression failed\n", 1)
     book.write("docs/two.md", "# Two\n\nText.\n\n```python\n1 / 0\n```\n")
     failing = '>1 block of this page fails: <a href="#two.1">line 6</a></p>'
     served.wait("/two/", failing)
@@ -997,7 +997,7 @@ def test_values_are_in_headings_tables_links_and_the_search(book: Book) -> None:
     book.write("docs/guide/cups.md", f"{text}\n[all `{{python}} cups`](#cups)\n")
     build(book)
     html = (book.root / "site/guide/cups/index.html").read_text(encoding="utf-8")
-    value = '<span class="live-value">31</span>'
+    value = '<span class="live-inline">31</span>'
     for expected in (f"With {value} cups", f"<td>{value}</td>", f'<a href="#cups">all {value}</a>'):
         assert expected in html
     assert re.search(r'<a href="#cups"[^>]*>With 31 cups</a>', html)

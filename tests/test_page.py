@@ -260,7 +260,9 @@ def test_a_fault_leaves_the_rest_of_the_page() -> None:
         ("print(x)\n", None),
     ]
     assert (read.blocks[0].options.id, read.blocks[0].options.title) == ("a", "t")
-    assert [fault.line for fault in read.faults] == [2, 13, 21, 23] and [value.code for value in read.values] == ["x"]
+    assert [fault.line for fault in read.faults] == [2, 13, 21, 23] and [
+        one.code for one in read.inline_expressions
+    ] == ["x"]
     assert read.shown[12] == "    ```pyhton" and read.shown[-1] == "```"
 
 

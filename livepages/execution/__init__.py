@@ -5,7 +5,7 @@ Knows nothing of MkDocs, nor of how a page is rendered.
 
 from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
-from livepages.execution.counts import State, block_states, count, count_wrong, counted, value_states
+from livepages.execution.counts import State, block_states, count, count_wrong, counted, inline_states
 from livepages.execution.engine import Engine
 from livepages.execution.environment import FIXED
 from livepages.execution.keys import engine_digest
@@ -36,7 +36,7 @@ __all__ = [
     "distributions",
     "engine_digest",
     "faults_of",
+    "inline_states",
     "pair_results",
     "start_order",
-    "value_states",
 ]

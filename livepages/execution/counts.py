@@ -8,7 +8,7 @@ from livepages.execution.results import BlockResult, Run
 
 
 class State(IntEnum):
-    """The state of a block; of one that varies, the first of these that holds with one of its values."""
+    """The state of a block; of one that varies, the first of these that holds with any of its parameters."""
 
     FAILED = auto()
     STOPPED = auto()  # it did not run because another block failed
@@ -28,7 +28,7 @@ def _state(result: BlockResult, also_failed: Container[int] = ()) -> State:
 
 
 def block_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
-    """Count a page's blocks by their state: a block that varies counts once, and values do not.
+    """Count a page's blocks by their state: a block that varies counts once, and inline expressions do not.
 
     Args:
         run: the results of the page's blocks.
@@ -38,13 +38,13 @@ def block_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
     return Counter(min(_state(one, also_failed) for one in results) for results in blocks)
 
 
-def value_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
-    """Count a page's values by their state, as `block_states` its blocks."""
-    return Counter(_state(result, also_failed) for result in run.values)
+def inline_states(run: Run, also_failed: Container[int] = ()) -> Counter[State]:
+    """Count a page's inline expressions by their state, as `block_states` its blocks."""
+    return Counter(_state(result, also_failed) for result in run.inline_expressions)
 
 
 def count_wrong(states: Counter[State], what: str) -> str:
-    """Say how many blocks or values failed or did not run because of that; empty if none."""
+    """Say how many blocks or inline expressions failed or did not run because of that; empty if none."""
     of = f" of {count(states.total() - states[State.OFF], what)}"
     parts = []
     for number, how in ((states[State.FAILED], "failed"), (states[State.STOPPED], "not run")):

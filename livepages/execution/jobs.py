@@ -34,7 +34,7 @@ def job(task: Task, folder: Path, project: Project, only: tuple[int, ...], nice:
                 file=file,
                 workdir=block.options.workdir,
                 width=block.options.width,
-                is_value=block.is_value,
+                is_inline=block.is_inline,
             )
             for block in task.blocks
             for module, file in [names.get(block.index, ("__main__", ""))]
@@ -62,11 +62,11 @@ def _names(blocks: Iterable[Block]) -> dict[int, tuple[str, str]]:
     for block in blocks:
         session, number, first = block.options.session, block.index + 1, block.index + 1
         if session:
-            counts[session] += not block.is_value
+            counts[session] += not block.is_inline
             number, first = counts[session], 1
         name = f"<code block: {f'session {session}; ' if session else ''}n{{}}>"
         module = re.sub(r"[^a-zA-Z\d]+", "_", name.format(first))
-        found[block.index] = module, "" if block.is_value else name.format(number)
+        found[block.index] = module, "" if block.is_inline else name.format(number)
     return found
 
 

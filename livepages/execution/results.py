@@ -75,7 +75,9 @@ class BlockResult:
 class Run:
     """The results of a page's blocks, in order, and what they rest on besides the page."""
 
-    results: tuple[BlockResult, ...]  # for each block and value, also for those that do not run; then the variants
+    results: tuple[
+        BlockResult, ...
+    ]  # for each block and inline expression, also for those that do not run; then the variants
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
@@ -92,22 +94,22 @@ class Run:
 
     @property
     def program(self) -> tuple[BlockResult, ...]:
-        """The results of the blocks and values that the page runs, then of the variants."""
+        """The results of the blocks and inline expressions that the page runs, then of the variants."""
         return tuple(result for result in self.results if result.block.runs)
 
     @property
     def on_page(self) -> tuple[BlockResult, ...]:
-        """The results of the page's own blocks, in order, without variants and values."""
+        """The results of the page's own blocks, in order, without variants and inline expressions."""
         blocks = (result for result in self.results if result.block.variant_of is None)
-        return tuple(result for result in blocks if not result.block.is_value)
+        return tuple(result for result in blocks if not result.block.is_inline)
 
     @property
-    def values(self) -> tuple[BlockResult, ...]:
-        """The results of the values in prose, in order."""
-        return tuple(result for result in self.results if result.block.is_value)
+    def inline_expressions(self) -> tuple[BlockResult, ...]:
+        """The results of the inline expressions, in order."""
+        return tuple(result for result in self.results if result.block.is_inline)
 
     def variants(self, block: Block) -> tuple[BlockResult, ...]:
-        """Return the results of a block with its other values."""
+        """Return the results of a block with its other parameters."""
         return tuple(result for result in self.results if result.block.variant_of == block.index)
 
     @property
@@ -122,7 +124,7 @@ class Run:
 
     @property
     def stopped(self) -> list[BlockResult]:
-        """The results of the blocks and values that did not run because a block failed."""
+        """The results of the blocks and inline expressions that did not run because a block failed."""
         return [result for result in self.results if result.stopped_by]
 
     @property
@@ -132,7 +134,7 @@ class Run:
 
 
 def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockResult, ...]:
-    """Pair each block and value of a page with its outcome.
+    """Pair each block and inline expression of a page with its outcome.
 
     Args:
         page: the page.

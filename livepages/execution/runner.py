@@ -129,7 +129,7 @@ class Runner:
         self._running.discard(running)
 
     def _outcome(self, project: Project, running: Running) -> Run:
-        """Run the blocks of a page, then those that vary with each of their other values."""
+        """Run the blocks of a page, then those that vary with each of their other parameters."""
         blocks = running.task.blocks
         # One in a namespace of its own rests on nothing, so it runs with the page.
         again = [at for at, block in enumerate(blocks) if block.variant_of is not None and not block.options.isolated]
@@ -139,10 +139,10 @@ class Runner:
         return _run_of(running, project.runtime.computer)
 
     def _run_variant(self, project: Project, running: Running, at: int) -> None:
-        """Run a block with other values, after all that comes before it, in a process of its own.
+        """Run a block with other parameters, after all that comes before it, in a process of its own.
 
-        In the process of the page it would find what the first values left behind: objects that they changed, functions
-        that they compiled. Nor can that be copied: a runtime that has computed has threads, which no fork takes along.
+        In the process of the page it would find what its first run left behind: objects that it changed, functions that
+        it compiled. Nor can that be copied: a runtime that has computed has threads, which no fork takes along.
         """
         blocks, messages = running.task.blocks, running.messages
         first = next(number for number, block in enumerate(blocks) if block.index == blocks[at].variant_of)
@@ -155,7 +155,7 @@ class Runner:
         before = [
             number
             for number in range(first)
-            if blocks[number].namespace == blocks[at].namespace and not blocks[number].is_value
+            if blocks[number].namespace == blocks[at].namespace and not blocks[number].is_inline
         ]
         begin = len(messages.all)
         self._process(project, running, (*before, at))

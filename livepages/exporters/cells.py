@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from livepages.execution import BlockResult, Run
-from livepages.rendering import with_plain_values
+from livepages.rendering import fill_inline_as_markdown
 from livepages.source import Page, find_fences
 
 _TITLED = re.compile(
@@ -50,7 +50,7 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
         address: what a link to a file of the site becomes.
     """
     link = _linking(page, address)
-    lines, folds = _lines(with_plain_values(page, run), link)
+    lines, folds = _lines(fill_inline_as_markdown(page, run), link)
     found: list[Prose | Code] = []
 
     def add_prose(start: int, end: int) -> None:

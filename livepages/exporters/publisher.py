@@ -19,7 +19,7 @@ from livepages.exporters.feed import FeedEntry, feed
 from livepages.exporters.markdown import front_matter, plain
 from livepages.exporters.notebook import notebook
 from livepages.exporters.script import script
-from livepages.rendering import with_plain_values
+from livepages.rendering import fill_inline_as_markdown
 from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
 
 
@@ -172,7 +172,7 @@ class Publication:
         return contents("\n\n".join(head), self._base, parts)
 
     def _entry(self, path: Path) -> ListedPage:
-        page, place = with_plain_values(*self._ran[path]), self._places[path]
+        page, place = fill_inline_as_markdown(*self._ran[path]), self._places[path]
         questions = ((section.title, section.anchor) for section in page.sections if section.title.endswith("?"))
         return ListedPage(page.title, self._base + quote(place.markdown), summary(page), tuple(questions))
 
@@ -184,7 +184,7 @@ class Publication:
 
     def _entries(self) -> Iterable[FeedEntry]:
         for path, place in self._places.items():
-            page = with_plain_values(*self._ran[path])
+            page = fill_inline_as_markdown(*self._ran[path])
             if day := self._days[path]:
                 yield FeedEntry(page.title, self._base + quote(place.url), day, summary(page))
 

@@ -257,7 +257,7 @@ class Build:
             block = result.block
             anchor = ids.get(block.index if block.above is None else block.above, "")
             why = "" if result.failure else "the output differs from the record"
-            places.append(Failing(failure.line, "value" if block.is_value else "block", anchor, why))
+            places.append(Failing(failure.line, "inline expression" if block.is_inline else "block", anchor, why))
         reported = {failure for _, failure in failed}
         others = {failure.line for failure in self.failures if failure.page == page.name and failure not in reported}
         return places + [Failing(line, "line") for line in others]
@@ -335,7 +335,7 @@ class Build:
 
     @property
     def summary(self) -> str:
-        """A line that sums up the build: what became of each block and value, counted once."""
+        """A line that sums up the build: what became of each block and inline expression, counted once."""
         # A page of which plugins and hooks have made another program is shown as that.
         every = {page.path: (page, run) for page, run in (*self.ran, *self.executed.made)}
         unchecked = [(page, run) for page, run in every.values() if page.name not in self._failed]

@@ -15,7 +15,7 @@ from livepages.execution import (
     count,
     count_wrong,
     counted,
-    value_states,
+    inline_states,
 )
 from livepages.source import Block, Page, Project
 
@@ -32,13 +32,13 @@ def and_more(blocks: list[Block]) -> str:
 
 
 def number_of(blocks: Iterable[Block], besides: Block | None = None) -> str:
-    """Say how many blocks and values there are; a block that varies counts once, whichever of its values are meant."""
-    parts = {(block.page, block.is_value, _index(block)) for block in blocks}
+    """Say how many blocks and inline expressions there are; a block and its variants count once."""
+    parts = {(block.page, block.is_inline, _index(block)) for block in blocks}
     if besides:
-        parts.discard((besides.page, besides.is_value, _index(besides)))
-    values = sum(is_value for _, is_value, _ in parts)
+        parts.discard((besides.page, besides.is_inline, _index(besides)))
+    inline = sum(is_inline for _, is_inline, _ in parts)
     more = "more " if besides else ""
-    found = [(len(parts) - values, f"{more}block"), (values, f"{more}value")]
+    found = [(len(parts) - inline, f"{more}block"), (inline, f"{more}inline expression")]
     return " and ".join(count(number, what) for number, what in found if number)
 
 
@@ -66,12 +66,12 @@ def summary(
         new: the names of the pages that ran in this build.
     """
     total: Counter[State] = Counter()
-    values: Counter[State] = Counter()
+    inline: Counter[State] = Counter()
     unchanged = 0
     for page, run in ran:
         states = block_states(run, failed[page.name])
         total += states
-        values += value_states(run, failed[page.name])
+        inline += inline_states(run, failed[page.name])
         unchanged += states[State.RAN] * (page.name not in new and not run.pending)
     parts = [
         f"{total[State.RAN] - unchanged} run now",
@@ -82,7 +82,7 @@ def summary(
         *(f"{number} still running" for number in [total[State.PENDING]] if number),
     ]
     counts = f"{count(pages, 'page')}, {count(total.total(), 'Python block')}: {', '.join(parts)}"
-    return "; ".join(filter(None, [counts, count_wrong(values, "value")]))
+    return "; ".join(filter(None, [counts, count_wrong(inline, "inline expression")]))
 
 
 def hint(project: Project, pages: Iterable[Page]) -> str:

@@ -93,7 +93,7 @@ def _output(result: BlockResult, md: Markdown, options: dict[str, Any]) -> Marku
 
 
 def _variant(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
-    """Return the output of a block with some of its values, as HTML."""
+    """Return the output of a block with some of its parameters, as HTML."""
     if result.failure:
         return failures_html([result.failure])
     return absence_html(result) or _output(result, md, options)

@@ -33,7 +33,7 @@ from livepages.integrations.page_text import excerpt, find_page, normal, not_of_
 from livepages.integrations.report import REPORT, Report
 from livepages.integrations.site_markdown import fence_support, without_tabs
 from livepages.records import Seen
-from livepages.rendering import NameLinks, status, value_html, values_left, with_values
+from livepages.rendering import NameLinks, fill_inline, inline_html, status, unfilled_inline
 from livepages.source import (
     Block,
     Inventory,
@@ -84,7 +84,7 @@ class _Show(Preprocessor):
         self.guide: Guide | None = None
         self.inventory = Inventory()
         self.blocks: ExecutedBlocks | None = None  # of a page whose fences markdown-exec lays out
-        self.executed: Page | None = None  # that page, if it has values
+        self.executed: Page | None = None  # that page, if it has inline expressions
         self.wrong: list[Any] = []  # the formulas of the page that cannot be set
 
     def run(self, lines: list[str]) -> list[str]:
@@ -156,10 +156,10 @@ class _Show(Preprocessor):
         self.report([*faults_of(page), *run.failures])
         self.blocks = ExecutedBlocks(page.name, run)
         show(self.md, self.blocks)
-        self.executed = page if page.values else None
+        self.executed = page if page.inline_expressions else None
         stash = self.md.htmlStash.store
-        shown = rendering.with_faults(page, with_values(lines, run, value_html(build.records.seen(page), stash)), stash)
-        return "\n".join(shown).split("\n")
+        lines = fill_inline(lines, run, inline_html(build.records.seen(page), stash))
+        return "\n".join(rendering.with_faults(page, lines, stash)).split("\n")
 
     def _path(self, build: Build, text: str) -> Path | None:
         """The file that this text is the page of; None for any other text."""
@@ -248,7 +248,7 @@ class _Check(Postprocessor):
         if self._show.blocks and self._show.whole:
             self._show.report(self._show.blocks.end())
             if executed := self._show.executed:
-                self._show.report(values_left(executed, text))
+                self._show.report(unfilled_inline(executed, text))
         if self._show.is_unaided and self._show.whole and (page.blocks if page else self._show.blocks):
             text = inline_style() + text
         text = rendering.unmarked(text)

@@ -43,8 +43,14 @@ def excerpt(build: Build, text: str) -> tuple[Page, Run, Seen] | None:
             end = next(number for number, line in enumerate(page.text) if line.strip()) + text.count("\n") + 1
             results = tuple(result for result in run.results if result.block.fence.end <= end)
             shown = replace(run, results=results)
-            blocks, values = (tuple(result.block for result in some) for some in (shown.on_page, shown.values))
-            return replace(page, text=page.text[:end], blocks=blocks, values=values), shown, build.records.seen(page)
+            blocks, inline = (
+                tuple(result.block for result in some) for some in (shown.on_page, shown.inline_expressions)
+            )
+            return (
+                replace(page, text=page.text[:end], blocks=blocks, inline_expressions=inline),
+                shown,
+                build.records.seen(page),
+            )
     return None
 
 

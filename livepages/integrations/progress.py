@@ -6,7 +6,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from livepages.execution import Run, State, block_states, count, count_wrong, value_states
+from livepages.execution import Run, State, block_states, count, count_wrong, inline_states
 from livepages.source import Page
 
 
@@ -25,7 +25,7 @@ class Progress:
     def done(self, page: Page, run: Run) -> None:
         """Say that a page has run."""
         blocks = block_states(run)
-        wrong = [count_wrong(blocks, "block"), count_wrong(value_states(run), "value")]
+        wrong = [count_wrong(blocks, "block"), count_wrong(inline_states(run), "inline expression")]
         result = "; ".join(filter(None, wrong)) or count(blocks.total() - blocks[State.OFF], "block")
         if self._bar is None:
             self._write(f"ran {page.name}: {result}, {run.seconds:.1f} s")

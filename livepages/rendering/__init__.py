@@ -5,12 +5,12 @@ from livepages.rendering.anchors import anchors, anchors_made
 from livepages.rendering.downloads import at_end, head_links, restore_downloads, stamp
 from livepages.rendering.explorables import explorable
 from livepages.rendering.failures import Failing, below_title, failures_html, with_failing, with_faults
+from livepages.rendering.inline import fill_inline, fill_inline_as_markdown, inline_html, unfilled_inline
 from livepages.rendering.links import NameLinks
 from livepages.rendering.mime import RenderError
 from livepages.rendering.missing import missing, unmarked
 from livepages.rendering.pages import FenceSupport, page_lines
 from livepages.rendering.results import absence_html, figures_html
-from livepages.rendering.values import value_html, values_left, with_plain_values, with_values
 
 __all__ = [
     "Failing",
@@ -25,17 +25,17 @@ __all__ = [
     "explorable",
     "failures_html",
     "figures_html",
+    "fill_inline",
+    "fill_inline_as_markdown",
     "head_links",
+    "inline_html",
     "missing",
     "page_lines",
     "restore_downloads",
     "stamp",
     "status",
+    "unfilled_inline",
     "unmarked",
-    "value_html",
-    "values_left",
     "with_failing",
     "with_faults",
-    "with_plain_values",
-    "with_values",
 ]

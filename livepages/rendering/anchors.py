@@ -1,4 +1,4 @@
-"""The anchors of a page's blocks and values: what a link to each ends with."""
+"""The anchors of a page's blocks and inline expressions: the fragments of links to them."""
 
 import html
 import re
@@ -12,7 +12,7 @@ _ID = re.compile(r"""<[^>]*\s(?:id|name)=["']?([^"'\s>]+)""")
 
 def anchors(page: Page, run: Run) -> dict[int, str]:
     """For each block, by its index, what a link to it ends with: its own id, or its section and its place among those
-    shown there; for one of which nothing is shown, and for a value in a sentence, its section."""
+    shown there; for one of which nothing is shown, and for an inline expression, its section."""
     places: Counter[str] = Counter()
     found = {}
     for result in run.on_page:
@@ -22,7 +22,7 @@ def anchors(page: Page, run: Run) -> dict[int, str]:
         places[section] += not hidden
         found[block.index] = section if hidden else block.options.id or f"{section}.{places[section]}"
         found |= {variant.index: found[block.index] for variant in block.variants}
-    return found | {value.index: _section(page, value) for value in page.values}
+    return found | {one.index: _section(page, one) for one in page.inline_expressions}
 
 
 def _section(page: Page, block: Block) -> str:

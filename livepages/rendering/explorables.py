@@ -1,4 +1,4 @@
-"""An explorable as HTML: the output of a block with its first values and, folded below, with each of the others.
+"""An explorable as HTML: the output of a block with its first parameters and, folded below, with each of the others.
 
 The script ``vary.js`` turns it into a control that shows one output at a time.
 """
@@ -11,10 +11,10 @@ from livepages.source import Block
 
 
 def explorable(block: Block, outputs: Sequence[str]) -> str:
-    """Return a block that varies as HTML, by its outputs with each of its values."""
+    """Return a block that varies as HTML, by its outputs with each of its parameters."""
     names = [{"name": varied.name, "values": varied.values, "order": varied.order} for varied in block.options.vary]
     first, *others = outputs
-    assignments = (", ".join(map(" = ".join, variant.values)) for variant in block.variants)
+    assignments = (", ".join(map(" = ".join, variant.parameters)) for variant in block.variants)
     folds = "".join(
         f'<details class="live-value" data-search-exclude><summary>with <code>{html.escape(assigned)}</code>'
         f"</summary>{content}</details>"

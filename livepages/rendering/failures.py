@@ -32,7 +32,7 @@ class Failing:
     """A place of a page at which something fails."""
 
     line: int
-    what: str  # is there: a block, a value, or a line
+    what: str  # is there: a block, an inline expression, or a line
     anchor: str = ""  # of the block
     why: str = ""  # if the page does not show it
 

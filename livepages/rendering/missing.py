@@ -1,9 +1,9 @@
-"""The blocks and values that the HTML of a page lacks, found by an attribute that each result has until then."""
+"""The blocks and inline expressions that the HTML of a page lacks, found by an attribute of each result."""
 
 import re
 
 from livepages.execution import Failure
-from livepages.rendering.values import values_left
+from livepages.rendering.inline import unfilled_inline
 from livepages.source import Block, Page
 
 
@@ -13,8 +13,8 @@ def attribute(block: Block) -> str:
 
 
 def missing(page: Page, content: str) -> list[Failure]:
-    """The blocks and values that ought to be shown in a page's HTML and are not, or are only as code."""
-    found = values_left(page, content)
+    """The blocks and inline expressions that ought to be shown in a page's HTML and are not, or are only as code."""
+    found = unfilled_inline(page, content)
     for block in page.blocks:
         at = content.find(attribute(block))
         if at < 0 and (block.options.source != "none" or not block.runs):

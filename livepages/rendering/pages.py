@@ -13,8 +13,8 @@ from livepages.execution import Run
 from livepages.records import Seen
 from livepages.rendering.anchors import anchors
 from livepages.rendering.failures import with_faults
+from livepages.rendering.inline import fill_inline, inline_html
 from livepages.rendering.results import ResultRenderer
-from livepages.rendering.values import value_html, with_values
 from livepages.source import Block, Page
 from livepages.worker import Runtime
 
@@ -26,8 +26,8 @@ FenceSupport = Literal["all", "bare", "outer", "none"]
 def page_lines(
     page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Stash, fences: FenceSupport = "all"
 ) -> list[str]:
-    """Return the lines of a page with each Python fence replaced by its source and result, each value by its text."""
-    text = with_faults(page, with_values(page.shown, run, value_html(seen, stash)), stash)
+    """Return a page's lines with its fences replaced by source and result, its inline expressions by their values."""
+    text = with_faults(page, fill_inline(page.shown, run, inline_html(seen, stash)), stash)
     lines: list[str] = []
     at = 0
     found = anchors(page, run)

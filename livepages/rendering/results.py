@@ -23,7 +23,7 @@ class ResultRenderer:
     runtime: Runtime
     seen: Sequence[RecordedOutcome]  # what hosts recorded of the block
     anchor: str  # what a link to it ends with
-    variants: tuple["ResultRenderer", ...] = ()  # of the block with its other values
+    variants: tuple["ResultRenderer", ...] = ()  # of the block with its other parameters
 
     @property
     def is_silent(self) -> bool:
@@ -53,7 +53,7 @@ class ResultRenderer:
         return f'<div class="live-result{silent}" {attribute(block)}{volatile}>{content}{self._small_print()}</div>'
 
     def _variant(self) -> str:
-        """Return the output of a block with other values than its first."""
+        """Return the output of a block with other parameters than its first."""
         if self.result.failure:
             return failure_html(self.result.failure)
         return absence_html(self.result) or self._content()

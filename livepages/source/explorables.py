@@ -30,7 +30,7 @@ class Varied:
         return f"{self.name} = {value}  # or {', '.join(other for other in self.values if other != value)}"
 
 
-Values = tuple[tuple[str, str], ...]  # for one run of a block: each name that varies, and its value
+Parameters = tuple[tuple[str, str], ...]  # of one run of a block: each name that varies, and its value
 
 
 def read_varied(text: str) -> tuple[Varied, ...]:
@@ -66,20 +66,20 @@ def _varied(text: str) -> Iterator[Varied]:
                 raise SyntaxError
 
 
-def combinations(varied: Sequence[Varied]) -> list[Values]:
-    """Return the values of each run of a block, the page's own first; of two names the second changes faster."""
+def combinations(varied: Sequence[Varied]) -> list[Parameters]:
+    """Return the parameters of each run of a block, the page's own first; of two names the second changes faster."""
     found = product(*([(one.name, value) for value in one.values] for one in varied))
     return [*found] if varied else []
 
 
-def assignments(varied: Sequence[Varied], values: Values) -> str:
+def assignments(varied: Sequence[Varied], parameters: Parameters) -> str:
     """Return the lines of code that a block begins with in one of its runs."""
-    return "".join(f"{one.assignment(value)}\n" for one, (_, value) in zip(varied, values, strict=True))
+    return "".join(f"{one.assignment(value)}\n" for one, (_, value) in zip(varied, parameters, strict=True))
 
 
-def label(values: Values) -> str:
-    """Return the values of a run in words: ``lr=0.1``, ``rows=2, columns=4``."""
-    return ", ".join(f"{name}={value}" for name, value in values)
+def label(parameters: Parameters) -> str:
+    """Return the parameters of a run in words: ``lr=0.1``, ``rows=2, columns=4``."""
+    return ", ".join(f"{name}={value}" for name, value in parameters)
 
 
 def unused(varied: Sequence[Varied], code: str) -> str:

@@ -1,4 +1,4 @@
-"""A page read as a program: its blocks and values in prose, sections and settings, with the names that each goes by."""
+"""A page read as a program: its blocks and inline expressions, its sections and its settings."""
 
 import hashlib
 import re
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from markdown.extensions.toc import slugify, unique
 
-from livepages.source.explorables import Values, label
+from livepages.source.explorables import Parameters, label
 from livepages.source.fences import Fence, LineError, find_fences, with_bare_fences
 from livepages.source.front_matter import Settings
 from livepages.source.imports import first_imports
+from livepages.source.inline import MARK
 from livepages.source.options import Options
-from livepages.source.values import MARK
 from livepages.worker import Expected
 
 LOOKS_LIKE_PYTHON = ("python3", "py3", "python2", "pycon", "ipython", "ipython3", "pyodide")
@@ -41,10 +41,10 @@ class PageError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """One Python fence of a page; or a value in its prose, which runs after the block above it."""
+    """A piece of a page's code that runs on its own: a Python fence, or an inline expression in its prose."""
 
     page: str
-    index: int  # among all blocks and values of the page, from 0: what identifies it; variants come after them
+    index: int  # among all of the page, from 0: what identifies it; variants come after all others
     line: int  # of the opening fence, in the page; for messages, as several blocks of an include share one
     code: str
     lines: tuple[int, ...]  # for each line of code: its line in the page (that of the include, if included)
@@ -57,12 +57,14 @@ class Block:
     expected_output_ignore_whitespace: bool = False
     key: str = ""
     shows_figures: bool = True  # whether the figures that it leaves open are part of its output
-    values: Values = ()  # those that it runs with, if its fence varies any
-    variants: tuple["Block", ...] = ()  # the block with each of the other values
-    variant_of: int | None = None  # the index of the block that is this one with the first values
+    parameters: Parameters = ()  # those that it runs with, if its fence varies any
+    variants: tuple["Block", ...] = ()  # the block with its other parameters
+    variant_of: int | None = None  # the index of the block that is this one with the first parameters
     fault: Fault | None = None  # what is wrong with its fence, which is shown in the place of its result
-    columns: tuple[int, int] | None = None  # of a value: where in its line it is, which `fence` stands for
-    above: int | None = None  # of a value: the index of the block above it, whose namespace it sees
+    columns: tuple[int, int] | None = (
+        None  # of an inline expression: those of its code span in the line that is its `fence`
+    )
+    above: int | None = None  # of an inline expression: the index of the block above it, whose namespace it sees
 
     @property
     def namespace(self) -> str:
@@ -73,24 +75,24 @@ class Block:
 
     @property
     def where(self) -> str:
-        """The line of the block and its values, in words: ``14``, ``14[lr=0.1]``."""
-        return f"{self.line}[{label(self.values)}]" if self.values else f"{self.line}"
+        """The line of the block and its parameters, in words: ``14``, ``14[lr=0.1]``."""
+        return f"{self.line}[{label(self.parameters)}]" if self.parameters else f"{self.line}"
 
     def describe(self, message: str) -> str:
-        """Return a message about the block, with the values that it ran with if it runs with several."""
-        if self.is_value:
+        """Return a message about the block, with the parameters that it ran with, if any."""
+        if self.is_inline:
             return f"`{MARK} {self.code}`: {message}"
-        return f"with {label(self.values)}: {message}" if self.values else message
+        return f"with {label(self.parameters)}: {message}" if self.parameters else message
 
     @property
-    def is_value(self) -> bool:
-        """Return whether this is a value in prose."""
+    def is_inline(self) -> bool:
+        """Return whether this is an inline expression."""
         return self.columns is not None
 
     @property
     def fence_line(self) -> int:
-        """The line of the fence, as failures name it; 0 for a value, which has none."""
-        return 0 if self.is_value else self.line
+        """The line of the fence, as failures name it; 0 for an inline expression, which has none."""
+        return 0 if self.is_inline else self.line
 
     @property
     def runs(self) -> bool:
@@ -134,7 +136,7 @@ class Page:
     source: str  # the whole file, in lines that end as on Unix
     text: tuple[str, ...]  # the lines after includes; front matter is blank lines
     blocks: tuple[Block, ...]
-    values: tuple[Block, ...]  # in prose
+    inline_expressions: tuple[Block, ...]
     settings: Settings
     meta: Mapping[str, object]  # the front matter
     origin: tuple[int, ...] = ()  # for each line of `text`, its line number in the file
@@ -203,21 +205,21 @@ class Page:
 
     @property
     def variants(self) -> tuple[Block, ...]:
-        """The blocks that run once more, each with other values."""
+        """The blocks that run once more, each with other parameters."""
         return tuple(variant for block in self.program for variant in block.variants)
 
     @property
     def parts(self) -> tuple[Block, ...]:
-        """The blocks and the values, in order."""
-        return tuple(sorted((*self.blocks, *self.values), key=lambda part: part.index))
+        """The blocks and the inline expressions, in order."""
+        return tuple(sorted((*self.blocks, *self.inline_expressions), key=lambda part: part.index))
 
     @property
     def cases(self) -> tuple[Block, ...]:
-        """All that has an outcome of its own: the program and the values in order, then the variants."""
+        """All that has an outcome of its own: the program and the inline expressions in order, then the variants."""
         return (*(part for part in self.parts if part.runs), *self.variants)
 
     def is_same_program(self, other: "Page") -> bool:
-        """Return whether another page has the same blocks and values, wherever they are."""
+        """Return whether another page has the same blocks and inline expressions, wherever they are."""
         own, others = (
             [(part.fence.language, part.fence.content, part.options) for part in page.parts if part.runs]
             for page in (self, other)

@@ -21,6 +21,7 @@ from livepages.source.comments import read_comments
 from livepages.source.explorables import assignments, combinations, label, unused
 from livepages.source.fences import PYTHON, Fence, LineError, find_fences
 from livepages.source.front_matter import Settings, front_matter_length, read_front_matter
+from livepages.source.inline import MARK, InlineExpression, find_inline
 from livepages.source.markdown_exec import block_options
 from livepages.source.options import Options, parse_options
 from livepages.source.page import LOOKS_LIKE_PYTHON, Block, Fault, Page, PageError, digest
@@ -28,7 +29,6 @@ from livepages.source.project import Project
 from livepages.source.snippets import expand
 from livepages.source.suggestions import closest
 from livepages.source.superfences import EXECUTED
-from livepages.source.values import MARK, Value, find_values
 from livepages.worker import Runtime
 
 KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would give another outcome
@@ -81,7 +81,7 @@ def _whole_page(text: str, path: Path, project: Project) -> Page:
         expanded = tuple(expand([""] * length + lines[length:], project.snippets))
     except LineError as error:
         raise PageError(name, error.line, error.message) from None
-    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime, project.values)
+    return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime, project.inline_expressions)
 
 
 @lru_cache(maxsize=512)  # while serving, most pages stay what they are
@@ -92,7 +92,7 @@ def _page(
     path: Path,
     name: str,
     runtime: Runtime,
-    with_values: bool,
+    with_inline: bool,
 ) -> Page:
     lines, origin = tuple(line for line, _ in expanded), [number for _, number in expanded]
     faults: list[LineError] = []
@@ -105,9 +105,9 @@ def _page(
     fences = list(find_fences(lines, origin, faults))
     readable = lines[: origin.index(faults[-1].line)] if faults[before:] else lines
     found = [*_blocks(readable, origin, fences, name, settings, faults)]
-    prose = find_values(readable, origin, fences, faults) if with_values else ()
-    blocks, values = _numbered(found, [*_values(found, prose, origin, faults)])
-    page = Page(path, name, text, lines, blocks, values, settings, meta, tuple(origin))
+    prose = find_inline(readable, origin, fences, faults) if with_inline else ()
+    blocks, inline = _numbered(found, [*_inline(found, prose, origin, faults)])
+    page = Page(path, name, text, lines, blocks, inline, settings, meta, tuple(origin))
     titles = {section.anchor: section.title for section in page.sections}
     ids = [(block.options.id, block.line) for block in blocks]
     message = "option id: {!r} is that of the heading {!r}".format
@@ -196,9 +196,9 @@ def _of_executed_lines(page: Page, lines: tuple[str, ...], origin: list[int], pr
         digests[block.namespace] = block.key
         blocks.append(block)
         start += block.code.count("\n") + 1
-    prose = find_values(lines, origin, project.scanner.fences(lines), faults) if project.values else ()
-    numbered, values = _numbered(blocks, [*_values(blocks, prose, origin, faults)])
-    page = replace(page, text=lines, blocks=numbered, values=values, origin=tuple(origin))
+    prose = find_inline(lines, origin, project.scanner.fences(lines), faults) if project.inline_expressions else ()
+    numbered, inline = _numbered(blocks, [*_inline(blocks, prose, origin, faults)])
+    page = replace(page, text=lines, blocks=numbered, inline_expressions=inline, origin=tuple(origin))
     return _with_faults(page, faults, origin)
 
 
@@ -257,7 +257,7 @@ def _blocks(
 
 
 def _read_varied(options: Options, code: str, wrong: list[str]) -> Options:
-    """Return options without values that the code does not use, which is noted."""
+    """Return options without names that the code does not use, which is noted."""
     if options.vary and (name := unused(options.vary, code)):
         wrong.append(f"option vary: the block does not use {name}")
         return replace(options, vary=())
@@ -276,67 +276,67 @@ def _varied(block: Block, key: Callable[[str], str]) -> Block:
     if not varied:
         return replace(block, key=key(block.code))
     found = []
-    for values in combinations(varied):
-        code = assignments(varied, values) + block.code
+    for parameters in combinations(varied):
+        code = assignments(varied, parameters) + block.code
         lines = (*[block.line] * len(varied), *block.lines)
-        found.append(replace(block, code=code, lines=lines, values=values, key=key(code)))
+        found.append(replace(block, code=code, lines=lines, parameters=parameters, key=key(code)))
     first, *others = found
     return replace(first, variants=tuple(_variant(block) for block in others))
 
 
 def _variant(block: Block) -> Block:
-    alt, values = block.options.alt, label(block.values)
-    alt = alt and (f"{alt} With {values}." if alt.endswith(".") else f"{alt}, with {values}")
+    alt, parameters = block.options.alt, label(block.parameters)
+    alt = alt and (f"{alt} With {parameters}." if alt.endswith(".") else f"{alt}, with {parameters}")
     return replace(block, variant_of=block.index, options=replace(block.options, alt=alt), expected_output=None)
 
 
-def _values(
-    blocks: Sequence[Block], found: Iterable[Value], origin: Sequence[int], faults: list[LineError]
+def _inline(
+    blocks: Sequence[Block], found: Iterable[InlineExpression], origin: Sequence[int], faults: list[LineError]
 ) -> Iterator[Block]:
-    """Yield the values of a page, each with the index of the block above it; one that has none is a fault.
+    """Yield the inline expressions of a page, each with the index of the block above it; one that has none is a fault.
 
-    Later blocks do not rest on a value, so their keys do not cover it.
+    Later blocks do not rest on them, so their keys do not cover them.
     """
     above = None
     program = deque(block for block in blocks if block.runs)
-    for value in found:
-        while program and program[0].fence.start < value.line:
+    for one in found:
+        while program and program[0].fence.start < one.line:
             above = program.popleft()
-        line = origin[value.line]
+        line = origin[one.line]
         if above is None:
-            faults.append(LineError(line, f"`{MARK} {value.expression}`: there is no block above that runs"))
+            faults.append(LineError(line, f"`{MARK} {one.code}`: there is no block above that runs"))
             continue
         kept = ("session", "isolated", "volatile", "tolerance")
         yield Block(
             page=above.page,
             index=-1,
             line=line,
-            code=value.expression,
+            code=one.code,
             lines=(),
             start=0,
             options=Options(source="none", **{name: getattr(above.options, name) for name in kept}),
-            fence=Fence(value.line, value.line + 1, "", "", (value.expression,)),
-            key=digest(above.key, MARK, value.expression),
+            fence=Fence(one.line, one.line + 1, "", "", (one.code,)),
+            key=digest(above.key, MARK, one.code),
             shows_figures=False,
-            columns=value.columns,
+            columns=one.columns,
             above=above.index,
         )
 
 
-def _numbered(blocks: Sequence[Block], values: Sequence[Block]) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
-    """Return the blocks and the values of a page, numbered in one row; then come the variants of the blocks."""
-    parts = sorted((*blocks, *values), key=lambda part: part.fence.start)
-    places = {part.index: place for place, part in enumerate(parts) if not part.is_value}
+def _numbered(blocks: Sequence[Block], inline: Sequence[Block]) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+    """Return the blocks and inline expressions of a page, numbered in one row; then come the variants of the blocks."""
+    parts = sorted((*blocks, *inline), key=lambda part: part.fence.start)
+    places = {part.index: place for place, part in enumerate(parts) if not part.is_inline}
     numbers = itertools.count(len(parts))
 
     def numbered(place: int, part: Block) -> Block:
-        if part.is_value:
-            return replace(part, index=place, above=places[part.above])  # type: ignore[index]  # a value has one
+        if part.is_inline:
+            return replace(part, index=place, above=places[part.above])  # type: ignore[index]  # an inline one has it
         variants = (replace(one, index=next(numbers), variant_of=place) for one in part.variants)
         return replace(part, index=place, variants=tuple(variants))
 
     found = [numbered(place, part) for place, part in enumerate(parts)]
-    return tuple(one for one in found if not one.is_value), tuple(one for one in found if one.is_value)
+    return tuple(one for one in found if not one.is_inline), tuple(one for one in found if one.is_inline)
 
 
 def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:

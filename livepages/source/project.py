@@ -14,7 +14,7 @@ Settings are in ``pyproject.toml``::
     guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
     preload = []              # modules that every page finds imported; those it imports first are so anyway
     fences = "all"            # which Python fences run; "exec": those with exec="on", as markdown-exec has it
-    values = true             # whether `{python} x` in prose shows a value; false unless named, where fences = "exec"
+    inline_expressions = true  # whether prose shows the value of `{python} x`; unless named, false for fences = "exec"
 
     [tool.livepages.NAME]     # how every page starts, as the runtime NAME has it
 
@@ -66,7 +66,7 @@ class Project:
     guide: str = ""
     preload: tuple[str, ...] = ()
     fences: str = "all"  # or "exec"
-    values: bool = True  # whether prose shows values
+    inline_expressions: bool = True  # whether prose shows their values
     configuration: Mapping[str, object] = field(default_factory=dict)  # the site's, where `fences` is "exec"
     runtime: Runtime = field(default_factory=lambda: find_runtime("python"))
     options: Mapping[str, object] = field(default_factory=dict)  # of the runtime
@@ -185,7 +185,7 @@ _KINDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "timeout": ("a number of seconds above 0", (int, float)),
     "runtime": ("the name of a runtime", str),
     "fences": ('"all" or "exec"', str),
-    "values": ("true or false", bool),
+    "inline_expressions": ("true or false", bool),
     "guide": ("text", str),
     "preload": ("a list of installed modules", list),
 }
@@ -269,7 +269,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
         cache=cache,
         **rest,
         fences=fences,
-        values=table.get("values", fences == "all"),
+        inline_expressions=table.get("inline_expressions", fences == "all"),
         configuration=configuration if fences == "exec" else {},
         runtime=runtime,
         options=table.get(runtime.name, {}),

@@ -80,7 +80,7 @@ class Blocks:
             unbound.skip(block)
         elif check_outcome(block.expected, outcome) is None:
             unbound.ran(block)
-        elif not block.is_value:
+        elif not block.is_inline:
             self._stopped[block.namespace] = stopped_after(number, block.line)
         yield BlockFinished(number, outcome)
 

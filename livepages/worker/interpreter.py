@@ -47,7 +47,7 @@ class Interpreter:
         """
         name, blocks, file = job.name, job.blocks, Path(job.folder, "script", job.name)
         self._name, self._root, self._runtime, self._renamed = name, job.root, runtime, renamed
-        script = "\n".join(block.code for block in blocks if not block.is_value)
+        script = "\n".join(block.code for block in blocks if not block.is_inline)
         named = {block.file: block for block in blocks if block.file}
         # What each file of a traceback holds, and how many lines of the script come before that.
         for file_name, text in {name: script, **{key: block.code for key, block in named.items()}}.items():
@@ -58,7 +58,9 @@ class Interpreter:
         file.parent.mkdir()
         self._file = file
         self._namespaces = {"": self._new_namespace("__main__")}
-        self._wanted = {block.namespace for block in blocks if block.is_value}  # the namespaces that values see
+        self._wanted = {
+            block.namespace for block in blocks if block.is_inline
+        }  # the namespaces that inline expressions see
         self._use(self._namespaces[""])
         hide_frames(Interpreter._execute.__code__)
 
@@ -85,7 +87,7 @@ class Interpreter:
         if not block.isolated:
             return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace(block.module)))
         try:
-            if block.is_value:
+            if block.is_inline:
                 return self._execute(block, self._namespaces[block.namespace])
             namespace = self._new_namespace(block.module)
             if block.namespace in self._wanted:
@@ -96,9 +98,9 @@ class Interpreter:
             self._use(self._namespaces[""])
 
     def _execute(self, block: BlockSpec, namespace: Namespace) -> BaseException | None:
-        if block.is_value:
+        if block.is_inline:
             self._use(namespace)
-            return self._print_value(block.code, namespace)
+            return self._print_inline(block.code, namespace)
         self._use(namespace, block)
         try:
             source = block.code if block.file else "\n" * (block.start - 1) + block.code
@@ -113,10 +115,10 @@ class Interpreter:
         namespace.completed.append(block)
         return None
 
-    def _print_value(self, expression: str, namespace: Namespace) -> BaseException | None:
-        """Print what an expression gives; the exception that it raised, if any."""
+    def _print_inline(self, expression: str, namespace: Namespace) -> BaseException | None:
+        """Print the value of an expression; return the exception that it raised, if any."""
         try:
-            code = compile(expression, "<value>", "eval", flags=namespace.flags, dont_inherit=True)
+            code = compile(expression, "<inline>", "eval", flags=namespace.flags, dont_inherit=True)
             print(eval(code, namespace.module.__dict__))
             self._runtime.flush()
         except BaseException as error:  # noqa: BLE001  (as for a block)

@@ -85,7 +85,9 @@ class BlockSpec:
     file: str = ""  # the name that tracebacks have for it alone; without it, they have the script's
     workdir: str = ""  # the folder that it runs in, as seen from the page's
     width: int = 0  # of the terminal that it finds, in columns
-    is_value: bool = False  # whether it is an expression whose value is wanted, and no later block rests on it
+    is_inline: bool = (
+        False  # whether it is an inline expression, whose value is printed, and which no later block rests on
+    )
 
 
 @dataclass(frozen=True)

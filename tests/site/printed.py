@@ -2,7 +2,7 @@
 
     python -m tests.site.printed  # each of them, with its page and line
 
-Such a number is written as a value, `` `{python} f"{loss:.2f}"` ``: then it follows the output, and is tested.
+Such a number is written as an inline expression, `` `{python} f"{loss:.2f}"` ``: then it follows the output, and is tested.
 What the hosts recorded counts as printed, so no page runs. Some numbers are no results, and stay as they are:
 
 - a single digit, because most outputs contain it by chance;

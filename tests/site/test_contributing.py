@@ -26,7 +26,7 @@ def test_what_authors_are_shown_runs_as_it_stands_there(site: Site) -> None:
     assert not run.failures and len(page.blocks) == 5
     figure, error, _, explorable, solution = run.on_page
     assert len(figure.outcome.figures) == 1 and error.outcome.raised
-    assert [value.outcome.stdout for value in run.values] == ["10\n"]
+    assert [value.outcome.stdout for value in run.inline_expressions] == ["10\n"]
     assert explorable.outcome.stdout == "2 squared is 4\n" and len(run.variants(explorable.block)) == 2
     assert solution.block.fence.prefix == "    " and '??? success "Solution"\n' in exercise
 

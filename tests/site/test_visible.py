@@ -41,7 +41,7 @@ NO_NAMES = {
 def visible(page: Page) -> Page:
     """The page without its settings, values and blocks whose code it does not show; lines stay where they are."""
     lines = list(page.text)
-    for value in page.values:  # it may be of what a hidden block has made
+    for value in page.inline_expressions:  # it may be of what a hidden block has made
         lines[value.fence.start] = ""
     for block in page.blocks:
         if block.options.source == "none":

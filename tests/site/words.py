@@ -4,7 +4,7 @@
 
 Prose is what a reader reads as sentences, headings and tables: a page without its front matter, fences, HTML comments
 and tags, formulas in blocks, and the addresses of its links. Solutions of exercises count, and so do footnotes. A span
-of code is one word, as a value in a sentence is. Files that a page includes do not count, and the map of the course is
+of code is one word, as an inline expression is. Files that a page includes do not count, and the map of the course is
 no page of it.
 """
 

@@ -1,4 +1,4 @@
-"""Values in sentences: `` `{python} expression` `` in prose, which shows what the expression gives at its place."""
+"""Inline expressions: `` `{python} expression` `` in prose, which the page replaces by the value of the expression."""
 
 import ast
 import re
@@ -11,12 +11,12 @@ MARK = "{python}"
 
 
 @dataclass(frozen=True)
-class Value:
+class InlineExpression:
     """An expression in prose, and where its code span is: the line of the text, from 0, and the columns of that."""
 
     line: int
     columns: tuple[int, int]
-    expression: str
+    code: str
 
 
 # What hides a code span, in the order in which Markdown finds it: an escape, a comment, HTML that is taken as it is.
@@ -29,16 +29,16 @@ _SPAN = re.compile(
 _BEGINS = re.compile(rf"[> \t]*(?:$|[|#]|{CONTAINER.pattern})")
 
 
-def find_values(
+def find_inline(
     lines: Sequence[str], origin: Sequence[int], fences: Iterable[Fence], faults: list[LineError]
-) -> Iterator[Value]:
-    """Yield the values in the prose of a page, in order.
+) -> Iterator[InlineExpression]:
+    """Yield the inline expressions of a page, in order.
 
     Args:
         lines: the page's, after includes.
         origin: for each of them its line in the page.
         fences: all fences in them.
-        faults: to which each value is added that cannot be taken.
+        faults: to which each expression is added that cannot be taken.
     """
     if not any(MARK in line for line in lines):
         return
@@ -55,11 +55,11 @@ def find_values(
             if is_indented_code(unquoted, line):
                 continue
             start = len(before) - (before.rfind("\n") + 1)
-            value = Value(line, (start, start + len(match[0])), code.removeprefix(MARK).strip())
-            if message := _wrong(value, lines[line]):
+            found = InlineExpression(line, (start, start + len(match[0])), code.removeprefix(MARK).strip())
+            if message := _wrong(found, lines[line]):
                 faults.append(LineError(origin[line], f"`{' '.join(code.split())}`: {message}"))
             else:
-                yield value
+                yield found
 
 
 def _parts(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -80,16 +80,18 @@ def _is_open(part: str) -> bool:
     return bool(found) and found[-1].end() == len(part)
 
 
-def _wrong(value: Value, line: str) -> str:
-    """Return what is wrong with a value on a line; empty if nothing is."""
-    if "\n" in value.expression:
-        return "write a value on one line"
+def _wrong(found: InlineExpression, line: str) -> str:
+    """Return what is wrong with an inline expression on a line; empty if nothing is."""
+    if "\n" in found.code:
+        return "write an inline expression on one line"
     try:
-        ast.parse(value.expression, mode="eval")
+        ast.parse(found.code, mode="eval")
     except (SyntaxError, ValueError) as error:
         return f"is not an expression: {error.msg if isinstance(error, SyntaxError) else error}"
     if re.match(r"#\s", line):
-        return "the title of a page holds no value: it is needed before the page runs"
+        return "the title of a page holds no inline expression: it is needed before the page runs"
     if re.match(r"#{2,6}\s", line) and not re.search(r"\{[^}]*#[\w.-]+[^}]*\}\s*$", line):
-        return "a heading with a value has an id of its own, as { #name }: its address must not change with the value"
+        return (
+            "a heading with an inline expression needs an id, as { #name }: its address must not change with the value"
+        )
     return ""

@@ -1,4 +1,4 @@
-"""Values in sentences: a page's prose with the value of each expression in its place."""
+"""Inline expressions: a page's prose with the value of each in its place."""
 
 import html
 import re
@@ -10,38 +10,38 @@ from livepages.execution import BlockResult, Failure, Run
 from livepages.records import RecordedOutcome, Seen, newest
 from livepages.source import Page
 
-LEFT = re.compile(r"<code>\{python\}\s")  # what Markdown makes of a value that is still there
+LEFT = re.compile(r"<code>\{python\}\s")  # what Markdown makes of an inline expression that is still there
 
 
-def with_values(lines: Sequence[str], run: Run, text_of: Callable[[BlockResult], str]) -> list[str]:
-    """Return the lines of a page's text with what `text_of` returns of each value in the place of its expression."""
+def fill_inline(lines: Sequence[str], run: Run, text_of: Callable[[BlockResult], str]) -> list[str]:
+    """Return the lines of a page's text with what `text_of` returns of each inline expression in its place."""
     found = list(lines)
-    for result in reversed(run.values):  # so that the columns of those before it stay as they are
+    for result in reversed(run.inline_expressions):  # so that the columns of those before it stay as they are
         at, (start, end) = result.block.fence.start, result.block.columns or (0, 0)
         found[at] = found[at][:start] + text_of(result) + found[at][end:]
     return found
 
 
-def with_plain_values(page: Page, run: Run) -> Page:
-    """Return a page whose text has values, in Markdown that any program reads, in the place of expressions."""
-    return replace(page, text=tuple(with_values(page.text, run, _markdown))) if page.values else page
+def fill_inline_as_markdown(page: Page, run: Run) -> Page:
+    """Return a page whose text has values in the places of inline expressions, in Markdown that any program reads."""
+    return replace(page, text=tuple(fill_inline(page.text, run, _markdown))) if page.inline_expressions else page
 
 
-def value_html(seen: Seen, stash: Stash) -> Callable[[BlockResult], str]:
-    """Return a function from the result of a value to what the page shows: its text, as it is or was recorded; or what
-    is wrong with it, or why it is not there.
+def inline_html(seen: Seen, stash: Stash) -> Callable[[BlockResult], str]:
+    """Return a function from the result of an inline expression to its HTML: its value, as it is or was recorded, its
+    failure, or its code with the reason why there is no value.
     """
 
     def text_of(result: BlockResult) -> str:
         if result.failure:
             message = html.escape(result.failure.message)
-            return stash(f'<strong class="live-value live-failed">{message}</strong>')
+            return stash(f'<strong class="live-inline live-failed">{message}</strong>')
         text, why = _text(result, seen(result.block)), ""
         if not text:
             text, why = result.block.code, result.outcome.skipped or "Running …"
         title = f' title="{html.escape(why)}"' if why else ""
         tag = "code" if why else "span"
-        return stash(f'<{tag} class="live-value"{title}>{html.escape(text)}</{tag}>')
+        return stash(f'<{tag} class="live-inline"{title}>{html.escape(text)}</{tag}>')
 
     return text_of
 
@@ -60,9 +60,9 @@ def _text(result: BlockResult, seen: Sequence[RecordedOutcome]) -> str:
     return " ".join(text.split())
 
 
-def values_left(page: Page, content: str) -> list[Failure]:
-    """Return a failure if the HTML of a page shows an expression as code, which the page does not know as a value."""
-    message = "the Markdown around a value keeps it from being shown; put it into a paragraph of its own"
+def unfilled_inline(page: Page, content: str) -> list[Failure]:
+    """Return a failure if the HTML of a page shows an expression as code that the page does not know."""
+    message = "the Markdown around an inline expression keeps it from being shown; put it into a paragraph of its own"
     for rest in LEFT.split(content)[1:]:
         expression = html.unescape(rest.partition("</code>")[0])
         line = next((number for number, text in enumerate(page.source.split("\n"), 1) if expression in text), 1)
