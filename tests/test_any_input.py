@@ -189,7 +189,7 @@ def recorded(root: Path) -> tuple[Path, Page, dict[str, str]]:
     page = read("# T\n\n```python\nx = 1\n```\n\n```python raises='KeyError'\n{}['k']\n```\n", root)
     assert page
     raised = Raised("KeyError", ("KeyError",), "'k'", "KeyError: 'k'", 1)
-    outcomes = Outcome(output=(("out", "a\nb\n"),), counts={"traces": 1}), Outcome(raised=raised)
+    outcomes = Outcome(streams=(("out", "a\nb\n"),), counts={"traces": 1}), Outcome(raised=raised)
     run = Run(pair_results(page, outcomes), "cpu")
     record(project(root), "cpu", [(page, run)])
     records = root / "records"
@@ -234,7 +234,7 @@ def test_records_edited_by_hand(recorded: tuple[Path, Page, dict[str, str]], dat
     for failure in records.problems([page]):
         assert failure.page == f"records/{name}" and "livepages record --host" in failure.message
         assert 1 <= failure.line <= text.count("\n") + 1
-    records.seen(page), records.stale([page]), records.unrecorded([page]), records.orphans([page])
+    records.seen(page), records.outdated([page]), records.unrecorded([page]), records.orphans([page])
     for host in records.hosts:
         assert compare([page], (host, records), (host, records)).report
     anchor: Callable[..., str] = lambda page, block: "a"  # noqa: E731

@@ -107,11 +107,11 @@ def with_displays(result: Any, changed: tuple[Mapping[str, str], ...]) -> Any:
 RENDERER = """
 import json
 
-def counter(output):
-    start = json.loads(output.data)["start"]
+def counter(data):
+    start = json.loads(data.content)["start"]
     return f'<button onclick="this.textContent++">{start}</button>'
 
-def fails(output):
+def fails(data):
     raise KeyError("start")
 """
 

@@ -48,7 +48,7 @@ def test_a_run_is_kept_and_is_the_same(site: Site, page: Path) -> None:
     before = site.engine.kept([read])[page]
     site.engine.run([read])
     after = site.engine.kept([read])[page]
-    assert [o.output for o in after.outcomes] == [o.output for o in before.outcomes]
+    assert [o.streams for o in after.outcomes] == [o.streams for o in before.outcomes]
 
 
 @pytest.mark.parametrize(

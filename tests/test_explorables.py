@@ -148,10 +148,10 @@ def test_each_value_has_a_record_of_its_own(site: Site) -> None:
     record(site.project, "here", [(page, run)])
     assert not check_page(page, run, Records(site.project))
     *others, last = run.outcomes
-    changed = replace(run, results=pair_results(page, [*others, replace(last, output=(("out", "7\n"),))]))
+    changed = replace(run, results=pair_results(page, [*others, replace(last, streams=(("out", "7\n"),))]))
     [failure] = check_page(page, changed, Records(site.project))
     assert failure.message.startswith("with lr=1.0: the output differs from the record")
-    assert (failure.line, [len(blocks) for blocks in Records(site.project).stale([page]).values()]) == (3, [0])
+    assert (failure.line, [len(blocks) for blocks in Records(site.project).outdated([page]).values()]) == (3, [0])
 
 
 def test_the_cache_keeps_each_value(site: Site) -> None:

@@ -18,7 +18,7 @@ import yaml
 
 from livepages.course import Course, history, read_course
 from livepages.execution import Run, pair_results
-from livepages.exporters import OutputFolder, publish
+from livepages.exporters import SiteFolder, publish
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
 from livepages.exporters.contents import LIMIT, ListedPage, contents
 from livepages.exporters.download import indented
@@ -58,7 +58,7 @@ class Book:
             self.site.project,
             read_course(self.site.project),
             [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages],
-            OutputFolder(self.built, self.site.project.docs, emptied=False),
+            SiteFolder(self.built, self.site.project.docs, emptied=False),
         )
         for error in refused:
             raise error
@@ -209,7 +209,7 @@ def test_modules_and_data_travel_with_the_page(book: Book, reader: Reader) -> No
 
 def test_what_is_hidden_is_written_anew(tmp_path: Path) -> None:
     """MkDocs empties the folder before a build, but for names that begin with a dot: those are of the last build."""
-    output = OutputFolder(tmp_path / "site", tmp_path / "docs", emptied=True)
+    output = SiteFolder(tmp_path / "site", tmp_path / "docs", emptied=True)
     for text in (b"1", b"2"):
         output.write(".well-known/skill.md", text)
         output.write("llms.txt", text)

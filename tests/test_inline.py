@@ -159,7 +159,7 @@ def test_a_value_of_a_block_that_does_not_run_here_is_as_recorded(site: Site) ->
     assert not run.failures
     assert run.inline_expressions[0].outcome.skipped == "needs x from the block on line 3, which did not run"
     assert "title=" in shown(site, page, run)
-    ran = Run(pair_results(page, [Outcome(), Outcome(output=(("out", "7\n"),))]))
+    ran = Run(pair_results(page, [Outcome(), Outcome(streams=(("out", "7\n"),))]))
     record(site.project, "other", [(page, ran)])
     assert 'It is <span class="live-inline">7</span>.' in shown(site, page, run)
 
@@ -184,7 +184,7 @@ def test_later_blocks_keep_their_keys_and_lines(site: Site) -> None:
     text = "```python\nimport warnings\nwarnings.warn('here')\n```\n"
     (without, first), (page, second) = made(site, text), made(site, f"`{{python}} x`\n\n{text}")
     assert [block.key for block in without.blocks] == [block.key for block in page.blocks]
-    assert first.outcomes[-1].output == second.outcomes[-1].output
+    assert first.outcomes[-1].streams == second.outcomes[-1].streams
     assert page.key != without.key
     assert page.script == without.script
 
@@ -198,8 +198,8 @@ def test_a_value_is_compared_with_the_options_of_its_block(site: Site) -> None:
 def test_a_value_is_recorded_and_compared(site: Site) -> None:
     page, run = made(site, "`{python} x`\n")
     record(site.project, "cpu", [(page, run)])
-    assert not Records(site.project).stale([page])["cpu"]
-    changed = Run(pair_results(page, [run.outcomes[0], Outcome(output=(("out", "4\n"),))]), run.device, run.computer)
+    assert not Records(site.project).outdated([page])["cpu"]
+    changed = Run(pair_results(page, [run.outcomes[0], Outcome(streams=(("out", "4\n"),))]), run.device, run.computer)
     [failure] = check_page(page, changed, Records(site.project))
     assert str(failure).startswith("docs/page.md:8: `{python} x`: the output differs from the record")
 

@@ -263,7 +263,7 @@ def test_a_fault_leaves_the_rest_of_the_page() -> None:
     assert [fault.line for fault in read.faults] == [2, 13, 21, 23] and [
         one.code for one in read.inline_expressions
     ] == ["x"]
-    assert read.shown[12] == "    ```pyhton" and read.shown[-1] == "```"
+    assert read.markdown[12] == "    ```pyhton" and read.markdown[-1] == "```"
 
 
 def test_front_matter_may_hold_what_is_of_no_concern_here() -> None:

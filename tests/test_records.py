@@ -108,7 +108,7 @@ def test_one_changed_character_outdates_the_record_of_a_block_and_of_those_after
     records = Records(site.project)
     assert counts(records, page) == [1, 1, 1]
     assert counts(records, changed) == [1, 0, 0]
-    assert records.stale([changed])["cpu"] == list(changed.program[1:])
+    assert records.outdated([changed])["cpu"] == list(changed.program[1:])
     moved = site.page(*BLOCKS, head="Other words.\n\n")
     assert counts(records, moved) == [1, 1, 1]
 
@@ -131,7 +131,7 @@ def test_a_failure_and_a_block_that_could_not_run_are_recorded_as_such(site: Sit
     seen = [one for block in page.program for one in Records(site.project).seen(page)(block)]
     assert [one.entry.good for one in seen] == [True, False, False]
     # A block that did not run because another one failed has no record.
-    assert Records(site.project).stale([page])["cpu"] == [*page.program[2:]]
+    assert Records(site.project).outdated([page])["cpu"] == [*page.program[2:]]
 
 
 def test_a_host_keeps_its_name_for_itself(recorded: tuple[Site, Page, Run]) -> None:
@@ -185,7 +185,7 @@ def test_the_records_of_a_page_that_is_renamed_are_renamed_when_it_is_recorded(
     (site.root / "docs/page.md").unlink()
     assert after_recording() == ["cpu/part/new.yml", "gpu/part/new.yml"]
     assert (site.root / "records/gpu/part/new.yml").read_text() == text
-    assert Records(site.project).stale([site.read(new)]) == {"cpu": [], "gpu": []}
+    assert Records(site.project).outdated([site.read(new)]) == {"cpu": [], "gpu": []}
     # Where both are there, the old one of another host may be the better one.
     for host in ("cpu", "gpu"):
         site.write(f"records/{host}/page.yml", text)
@@ -734,4 +734,4 @@ def test_the_status_page_counts_what_is_recorded(recorded: tuple[Site, Page, Run
     )
     assert "- numbers: [page:3](page.md#a)" in text
     edited = site.page(BLOCKS[0], BLOCKS[1] + " ", BLOCKS[2])
-    assert '<span class="live-stale">1 of 3</span>' in reported(edited)
+    assert '<span class="live-outdated">1 of 3</span>' in reported(edited)

@@ -101,7 +101,7 @@ def test_alone_shuffled_or_in_parallel_pages_give_the_same(site: Site, runner: R
 
     def outputs(pages: list[Page], runner: Runner) -> dict[Path, list[object]]:
         runs = runner.run(site.project, [Task(page) for page in pages])
-        return {path: [(o.output, o.counts) for o in run.outcomes] for path, run in runs.items()}
+        return {path: [(o.streams, o.counts) for o in run.outcomes] for path, run in runs.items()}
 
     together = outputs(pages, runner)
     assert outputs(pages[::-1], runner) == together
@@ -205,9 +205,9 @@ def test_the_environment_of_a_terminal_or_a_desktop_changes_nothing(
         run = engine.run([page])[page.path]
         engine.close()
         assert not run.failures
-        outcomes.append((run.outcomes[0].output, run.outcomes[0].figures))
+        outcomes.append((run.outcomes[0].streams, run.outcomes[0].figures))
     assert outcomes[0] == outcomes[1]
-    text = "".join(text for _, text in run.outcomes[0].output)
+    text = "".join(text for _, text in run.outcomes[0].streams)
     assert "2026-07-01 00:00:00+00:00" in text and "non-interactive" not in text and "\x1b" not in text
 
 
@@ -569,10 +569,10 @@ jax.debug.print("value {}", jax.jit(lambda x: x + 1)(1))
 jax.jit(lambda x: jax.debug.callback(lambda y: print("called", y), x))(3)"""
     (outcome,) = site.outcomes(code)
     assert outcome.raised is None
-    out, err = ([text for stream, text in outcome.output if stream == wanted] for wanted in (OUT, ERR))
+    out, err = ([text for stream, text in outcome.streams if stream == wanted] for wanted in (OUT, ERR))
     assert "".join(out) == "a-b;\nprinted\nfd 1\nbuffer\nC\nchild\nvalue 2\ncalled 3\n"
     assert err == ["to stderr\n", 'page.py:11: UserWarning: careful\n  warnings.warn("careful")\n']
-    assert [stream for stream, _ in outcome.output] == [OUT, ERR, OUT, ERR, OUT]
+    assert [stream for stream, _ in outcome.streams] == [OUT, ERR, OUT, ERR, OUT]
 
 
 def test_standard_error_does_not_say_where_files_lie_on_this_machine(site: Site) -> None:
@@ -585,7 +585,7 @@ warnings.warn_explicit("of a package", UserWarning, numpy.__file__, 4)
 print(open("own", "w").name, __import__("os").path.abspath("own"), __file__, file=sys.stderr)
 print("https://docs.jax.dev/en/latest/x.html /usr/lib/libx.so /dev/null and/or/not 1/2/3", file=sys.stderr)"""
     (outcome,) = site.outcomes(code)
-    printed = "".join(text for stream, text in outcome.output if stream == ERR)
+    printed = "".join(text for stream, text in outcome.streams if stream == ERR)
     assert outcome.raised is None
     for line in (
         "snippets/helper.py:3: UserWarning: of the project",
@@ -646,11 +646,11 @@ def test_compiled_programs_that_are_damaged_are_compiled_again_without_a_word(si
     assert programs and not [*(site.project.cache / "compiled").glob("new-*")]
     for file in programs:
         file.write_bytes(file.read_bytes()[:-9])
-    assert site.outcomes(code)[0].output == ((OUT, "2.0\n"),)
+    assert site.outcomes(code)[0].streams == ((OUT, "2.0\n"),)
     assert all(file.stat().st_size for file in programs)
     shutil.rmtree(site.project.cache / "compiled")
     (site.project.cache / "compiled").write_text("no folder")
-    assert site.outcomes(code)[0].output == ((OUT, "2.0\n"),)
+    assert site.outcomes(code)[0].streams == ((OUT, "2.0\n"),)
 
 
 def test_traces_and_compiles_are_counted_by_block(site: Site) -> None:
@@ -715,7 +715,7 @@ def test_the_engines_own_frames_are_in_no_stack_that_a_page_shows(site: Site) ->
     site.write("snippets/helper.py", "def double(x):\n    return 2 * x\n")
     page, run = site.run(STACKS)
     assert not run.failures
-    text = "".join(text for _, text in run.outcomes[0].output)
+    text = "".join(text for _, text in run.outcomes[0].streams)
     assert "livepages" not in text and "runpy" not in text and "_execute" not in text and str(site.root) not in text
     assert text.startswith('  File "page.py", line 7, in <module>\n    show()\n  File "page.py", line 4, in show\n')
     assert "sys:1: UserWarning: through all frames\n" in text and "sys:1: UserWarning: beside the page\n" in text

@@ -17,8 +17,8 @@ LONG = "\n".join(f"line {number}" for number in range(300_000))
 FRAMES = "\n".join(f'  File "page.py", line {number}, in f' for number in range(3_000))
 SVG = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><path d="{"M0 0" * FIGURE}"/></svg>'
 OUTCOMES = {
-    "output": Outcome(output=(("out", LONG), ("err", "the end"))),
-    "line": Outcome(output=(("out", "a" * 990_000),)),
+    "output": Outcome(streams=(("out", LONG), ("err", "the end"))),
+    "line": Outcome(streams=(("out", "a" * 990_000),)),
     "message": Outcome(raised=Raised("ValueError", ("ValueError",), "m" * 3_000_000, "ValueError", 1)),
     "traceback": Outcome(raised=Raised("ValueError", ("ValueError",), "why", f"{FRAMES}\nValueError: why", 1)),
     "figure": Outcome(figures=(SVG, "<svg/>")),
@@ -47,7 +47,7 @@ def test_page_notebook_markdown_and_record_stay_readable_and_say_what_is_left_ou
 def test_what_is_short_enough_stays_as_it_is() -> None:
     raised = Raised("E", ("E",), "m" * LINE, "t\n" * 10, 1)
     outcome = Outcome(
-        output=(("out", "a\n" * 100), ("err", "b" * LINE), ("out", "c\n")), raised=raised, figures=("<svg/>",)
+        streams=(("out", "a\n" * 100), ("err", "b" * LINE), ("out", "c\n")), raised=raised, figures=("<svg/>",)
     )
     assert truncated(outcome) == outcome
 
@@ -58,10 +58,10 @@ def test_the_notes_count_what_is_left_out() -> None:
     assert head("a" * (LINE + 1000), MESSAGE) == "a" * LINE + " [… 1,000 more characters are left out]"
     assert head_tail("abcdefghij", 4) == "ab\n[… 6 more characters are left out]\nij"
     assert head_tail("abcd", 4) == "abcd"
-    cut = truncated(Outcome(output=(("out", "a\n" * 10), ("err", "b\n" * OUTPUT), ("out", "c\n"))))
-    assert [stream for stream, _ in cut.output] == ["out", "err"]
+    cut = truncated(Outcome(streams=(("out", "a\n" * 10), ("err", "b\n" * OUTPUT), ("out", "c\n"))))
+    assert [stream for stream, _ in cut.streams] == ["out", "err"]
     left = 20 + 2 * OUTPUT + 2 - OUTPUT
-    assert cut.output[1][1].endswith(f"\n[… {left:,} more characters are left out]")
+    assert cut.streams[1][1].endswith(f"\n[… {left:,} more characters are left out]")
 
 
 def test_a_long_failure_is_cut_to_a_size_that_can_be_read(site: Site) -> None:
@@ -74,7 +74,7 @@ def test_a_long_failure_is_cut_to_a_size_that_can_be_read(site: Site) -> None:
 def test_html_in_one_long_line_is_shown_whole(site: Site) -> None:
     page = site.page('html="on"\nprint()')
     text = f"<div><code>{'a' * 2 * LINE}</code></div>"
-    run = Run(pair_results(page, [Outcome(output=(("out", text),))]))
+    run = Run(pair_results(page, [Outcome(streams=(("out", text),))]))
     assert text in "\n".join(rendering.page_lines(page, run, site.project.runtime, lambda block: [], str))
 
 

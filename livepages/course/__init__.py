@@ -3,19 +3,19 @@
 from livepages.course import history
 from livepages.course.guide import Guide, Stash, find_guide, sources
 from livepages.course.navigation import Course, NavSection, clashes, make_course, read_course
-from livepages.course.output_paths import OutputPaths, output_paths
+from livepages.course.site_paths import SitePaths, site_paths
 
 __all__ = [
     "Course",
     "Guide",
     "NavSection",
-    "OutputPaths",
+    "SitePaths",
     "Stash",
     "clashes",
     "find_guide",
     "history",
     "make_course",
-    "output_paths",
     "read_course",
+    "site_paths",
     "sources",
 ]

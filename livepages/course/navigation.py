@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from livepages.course.output_paths import OutputPaths, place
 from livepages.course.pages import find_pages
+from livepages.course.site_paths import SitePaths, place
 from livepages.execution import Failure
 from livepages.source import ConfigurationError, Project, ProjectError, read_configuration
 
@@ -34,7 +34,7 @@ class Course:
     repository: str = ""  # owner/name, on whose branch `notebooks` the built notebooks are; empty where there is none
     site: str = "site"  # the folder that it is built in, relative to that of its configuration
     directory_urls: bool = True  # whether each page has a folder of its own in the site
-    places: Mapping[Path, OutputPaths] = field(default_factory=dict)  # of pages, where plugins may have moved them
+    places: Mapping[Path, SitePaths] = field(default_factory=dict)  # of pages, where plugins may have moved them
     texts: Mapping[Path, bytes] = field(default_factory=dict)  # of pages that plugins have made
 
     @cached_property
@@ -42,7 +42,7 @@ class Course:
         """The course as text, faster to compare; without the folder of the site, which `mkdocs serve` makes anew."""
         return repr(replace(self, site=""))
 
-    def place(self, page: Path) -> OutputPaths:
+    def place(self, page: Path) -> SitePaths:
         """Return the paths of a file's page in the built site."""
         return self.places.get(page) or place(page.relative_to(self.docs).as_posix(), self.directory_urls)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from livepages.course.output_paths import INDEX, README
+from livepages.course.site_paths import INDEX, README
 from livepages.source import MARKDOWN
 
 _OF_OTHERS = GitIgnoreSpec.from_lines([".*", "/templates/"])  # what other programs keep beside the pages

@@ -117,7 +117,7 @@ def _collect(running: Running, folder: Path, status: int | None, process_error: 
     number = max(number, 0)
     known = outcomes_of(task, messages.latest)[number]
     outcome = replace(
-        known or Outcome(output=((OUT, _rest(folder / OUTPUTS / str(number))),)),
+        known or Outcome(streams=((OUT, _rest(folder / OUTPUTS / str(number))),)),
         process_error=process_error or _ending(status),
     )
     mark_ended(running, number, outcome, all_after=False)

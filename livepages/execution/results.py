@@ -30,7 +30,7 @@ class BlockResult:
     """A block with its outcome; made by `pair_results` alone."""
 
     block: Block
-    outcome: Outcome  # all of it; see `shown`
+    outcome: Outcome  # all of it; see `truncated`
     stopped_by: "BlockResult | None" = None  # the result of the failed block because of which this one did not run
 
     @cached_property
@@ -50,7 +50,7 @@ class BlockResult:
         )
 
     @cached_property
-    def shown(self) -> Outcome:
+    def truncated(self) -> Outcome:
         """The outcome as it is shown and kept, with notes in place of what is too long."""
         return truncated(self.outcome)
 
@@ -60,15 +60,15 @@ class BlockResult:
         if self.block.fence.comment:
             return True
         outcome = self.outcome
-        shown = (
+        visible = (
             not self.block.runs
             or outcome.pending
-            or outcome.output
+            or outcome.streams
             or outcome.displays
             or outcome.figures
             or self.failure
         )
-        return self.block.options.source == "none" and not shown
+        return self.block.options.source == "none" and not visible
 
 
 @dataclass(frozen=True)

@@ -123,12 +123,12 @@ class Runner:
             return
         if running.future.set_running_or_notify_cancel():
             try:
-                running.future.set_result(self._outcome(project, running))
+                running.future.set_result(self._run_page(project, running))
             except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
                 running.future.set_exception(error)
         self._running.discard(running)
 
-    def _outcome(self, project: Project, running: Running) -> Run:
+    def _run_page(self, project: Project, running: Running) -> Run:
         """Run the blocks of a page, then those that vary with each of their other parameters."""
         blocks = running.task.blocks
         # One in a namespace of its own rests on nothing, so it runs with the page.

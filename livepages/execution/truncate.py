@@ -29,19 +29,19 @@ def truncated(outcome: "Outcome") -> "Outcome":
     )
     return replace(
         outcome,
-        output=truncated_output(outcome.output),
+        streams=truncated_streams(outcome.streams),
         raised=raised,
         displays=tuple(map(_display, outcome.displays)),
         figures=tuple(map(_figure, outcome.figures)),
     )
 
 
-def truncated_output(output: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return what was written to streams, in order, as far as it is shown."""
-    output = list(output)
-    rest, length = OUTPUT, sum(len(text) for _, text in output)
+def truncated_streams(streams: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Return the text of each stream, in order, cut off where a block's output is too long."""
+    streams = list(streams)
+    rest, length = OUTPUT, sum(len(text) for _, text in streams)
     kept: list[tuple[str, str]] = []
-    for stream, text in output:
+    for stream, text in streams:
         if len(text) > rest:
             return *kept, (stream, head(text, rest, length))
         kept.append((stream, head(text, rest)))
@@ -50,7 +50,7 @@ def truncated_output(output: Iterable[tuple[str, str]]) -> tuple[tuple[str, str]
 
 
 def _display(bundle: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what is shown without the representations that are too long; text is always among them."""
+    """Return a display without the representations that are too long; text is always among them."""
     short = {mime: data for mime, data in bundle.items() if len(data) <= FIGURE}
     return {**short, "text/plain": head(bundle["text/plain"], OUTPUT)}
 

@@ -66,7 +66,7 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
         opening = lines[fence.start]
         prefix = opening[: len(opening) - len(opening.lstrip("> \t"))]
         is_markdown = result.block.options.result == "markdown"
-        printed = _LINK.sub(link, "".join(text for _, text in result.outcome.output)) if is_markdown else ""
+        printed = _LINK.sub(link, "".join(text for _, text in result.outcome.streams)) if is_markdown else ""
         found.append(Code(result, prefix, folds[fence.start][1], printed))
         at = fence.end
     add_prose(at, len(lines))

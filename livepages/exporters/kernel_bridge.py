@@ -25,7 +25,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from livepages.execution.truncate import MESSAGE, head, truncated_output
+from livepages.execution.truncate import MESSAGE, head, truncated_streams
 from livepages.records.differences import differ
 from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, entry_data, make_entry
 from livepages.worker.names import bound_names, needed_names
@@ -180,7 +180,7 @@ class KernelBridge:
         request = json.loads(given)
         cell, published = request["cell"], request["published"]
         raised, message = self._last.get("raised", ""), self._last.get("message", "")
-        streams = truncated_output((name, _shown(self._in_script(request[name]))) for name in ("stdout", "stderr"))
+        streams = truncated_streams((name, _plain(self._in_script(request[name]))) for name in ("stdout", "stderr"))
         stdout, stderr = (dict(streams).get(name, "") for name in ("stdout", "stderr"))
         error = f"{raised}: {head(message, MESSAGE)}" if raised else ""
         skipped = stdout.startswith(NOT_RUN_HERE)
@@ -320,8 +320,8 @@ def _line(prompt: object = "") -> str:
     return line.removesuffix("\n")
 
 
-def _shown(text: str) -> str:
-    """Return text as a terminal shows it, without colors, and what no page can show as in a string."""
+def _plain(text: str) -> str:
+    """Return text as a terminal without colors shows it, with control characters as in a string."""
     return escaped(overwritten(re.sub(r"\x1b\[[\d;]*m", "", text)))
 
 

@@ -27,7 +27,7 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
         if isinstance(piece, Prose):
             parts.append(_without_layout(piece.text))
             continue
-        for part in _shown(piece):
+        for part in _block(piece):
             parts.append("\n".join(f"{piece.prefix}{line}".rstrip() for line in part.split("\n")))
     if page.program:
         device = f" on {run.device}" if run.device else ""
@@ -68,10 +68,10 @@ def _without_layout(prose: str) -> str:
     return re.sub(r"\n(?:[ \t]*\n){2,}", "\n\n", text).strip("\n")
 
 
-def _shown(code: Code) -> list[str]:
+def _block(code: Code) -> list[str]:
     """Return the block's source and its outcome, each as Markdown."""
     result = code.result
-    block, outcome, shown = result.block, result.outcome, result.shown
+    block, outcome, truncated = result.block, result.outcome, result.truncated
     options = block.options
     if result.hidden:
         return []
@@ -82,19 +82,19 @@ def _shown(code: Code) -> list[str]:
     if outcome.skipped:
         where = "Not run" if result.stopped_by or not block.runs else "Not run here"
         return [*parts, f"*{where}: {outcome.skipped}*"]
-    text = "".join(text for _, text in shown.output)
+    text = "".join(text for _, text in truncated.streams)
     if options.html:
         parts += filter(None, [as_markdown(outcome.stdout)])
         text = ""
     elif options.result == "markdown" and text.strip():
         parts.append(code.printed.strip("\n"))
         text = ""
-    if shown.raised:
+    if truncated.raised:
         text += "" if text.endswith("\n") or not text else "\n"
-        text += f"{shown.raised.type}: {shown.raised.message}"
+        text += f"{truncated.raised.type}: {truncated.raised.message}"
     if text.strip():
         parts.append(fenced(text, "text"))
-    for bundle in shown.displays:
+    for bundle in truncated.displays:
         rich = bundle.get("text/html")
         parts.append(as_markdown(rich) if rich else fenced(bundle["text/plain"], "text"))
     return parts + [f"*Figure: {options.alt}*" for _ in outcome.figures]

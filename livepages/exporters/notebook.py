@@ -90,14 +90,14 @@ def _lines(text: str) -> list[str]:
 
 
 def _code_cell(download: Download, result: BlockResult, place: str) -> dict[str, Any]:
-    block, outcome = result.block, result.shown
+    block, outcome = result.block, result.truncated
     options = block.options
     metadata: dict[str, Any] = {"live": _about(result, place)}
     if options.source == "none":
         metadata["jupyter"] = {"source_hidden": True}
     if options.raises:
         metadata["tags"] = ["raises-exception"]
-    outputs = [_stream("stderr" if stream == ERR else "stdout", text) for stream, text in outcome.output]
+    outputs = [_stream("stderr" if stream == ERR else "stdout", text) for stream, text in outcome.streams]
     if result.stopped_by:
         outputs.append(_stream("stderr", f"Not run: {outcome.skipped}\n"))
     if raised := outcome.raised:
@@ -116,8 +116,8 @@ def _folded(text: str, title: str) -> str:
     """Markdown that is shown when its title is clicked, if it has one; the title alone where nothing is to be shown."""
     if not title or not text:
         return text or f"**{title}**"
-    shown = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(title, quote=False))
-    return f"<details><summary>{shown}</summary>\n\n{text}\n\n</details>"
+    summary = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(title, quote=False))
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
 def _about(result: BlockResult, place: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from livepages.course import Course, OutputPaths, history
+from livepages.course import Course, SitePaths, history
 from livepages.execution import Run
 from livepages.exporters import kernel_bundle
 from livepages.exporters.cells import pieces, split_cells, summary
@@ -38,7 +38,7 @@ def publish(
     project: Project,
     course: Course,
     ran: Iterable[tuple[Page, Run]],
-    output: "OutputFolder",
+    site: "SiteFolder",
     memo: Memo = _made,
 ) -> list[PageError]:
     """Write every page's other forms, ``llms.txt`` and its parts, ``live-kernel.py`` and ``feed.xml``.
@@ -49,7 +49,7 @@ def publish(
         project: the project.
         course: its pages in order, and its name and address.
         ran: the pages that could be read, and the run of each.
-        output: the folder that holds the built site.
+        site: the folder that holds the built site.
         memo: returns the value that was made before from the same page.
 
     Returns:
@@ -58,10 +58,10 @@ def publish(
     Raises:
         ProjectError: the HTML of a page is not in the site.
     """
-    return Publication(project, course, ran, output, memo).write()
+    return Publication(project, course, ran, site, memo).write()
 
 
-class OutputFolder:
+class SiteFolder:
     """The folder that holds a built site, in which a file of its author is never replaced."""
 
     def __init__(self, folder: Path, docs: Path, emptied: bool) -> None:
@@ -91,9 +91,9 @@ class Publication:
     """The pages' other forms, as `publish` writes them; it takes the same."""
 
     def __init__(
-        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], output: OutputFolder, memo: Memo
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: SiteFolder, memo: Memo
     ) -> None:
-        self._project, self._course, self._output, self._memo = project, course, output, memo
+        self._project, self._course, self._site, self._memo = project, course, site, memo
         self._base = course.url.rstrip("/") + "/" if course.url else ""
         hidden = history.ignored(project)  # as a file that holds a key: it is not for readers
         self._ran = {
@@ -111,9 +111,9 @@ class Publication:
     def write(self) -> list[PageError]:
         """Write everything that can be written, and report what cannot, as `publish` does."""
         for path, place in self._places.items():
-            if not (self._output.folder / place.html).is_file():
+            if not (self._site.folder / place.html).is_file():
                 name = self._project.name(path)
-                raise ProjectError(f"{self._output.folder}: holds no HTML of {name}; build the site there first")
+                raise ProjectError(f"{self._site.folder}: holds no HTML of {name}; build the site there first")
         everything = []
         refused = []
         for path in self._places:
@@ -144,9 +144,8 @@ class Publication:
         """
         page, run, place = *self._ran[path], self._places[path]
         url = self._base and self._base + quote(place.url)
-        shown = page, run
         day = self._days[path]
-        given = (shown, url, day, self._project, self._project.runtime.version_label, self._everywhere)
+        given = ((page, run), url, day, self._project, self._project.runtime.version_label, self._everywhere)
 
         def make() -> tuple[str, dict[str, str]]:
             links = self._links(_url, None if self._base else place.folder)
@@ -188,7 +187,7 @@ class Publication:
             if day := self._days[path]:
                 yield FeedEntry(page.title, self._base + quote(place.url), day, summary(page))
 
-    def _links(self, form: Callable[[OutputPaths], str], start: str | None = None) -> Callable[[Path], str]:
+    def _links(self, form: Callable[[SitePaths], str], start: str | None = None) -> Callable[[Path], str]:
         """Return the function that rewrites links: to this form of a page, from this folder or from anywhere."""
 
         def address(file: Path) -> str:
@@ -206,11 +205,11 @@ class Publication:
 
     def _write(self, name: str, text: str) -> None:
         # What UTF-8 cannot hold may come from an error message.
-        self._output.write(name, text.encode("utf-8", errors="backslashreplace"))
+        self._site.write(name, text.encode("utf-8", errors="backslashreplace"))
 
 
 def programs(page: Page, run: Run, project: Project, url: str, address: Callable[[Path], str]) -> dict[str, str]:
-    """The texts of the forms of a page that run, by their names in a `OutputPaths`.
+    """The texts of the forms of a page that run, by their names in a `SitePaths`.
 
     Args:
         page: the page.
@@ -224,9 +223,9 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
     return {"script": script(download, cells), "notebook": notebook(download, cells)}
 
 
-def _markdown(place: OutputPaths) -> str:
+def _markdown(place: SitePaths) -> str:
     return place.markdown
 
 
-def _url(place: OutputPaths) -> str:
+def _url(place: SitePaths) -> str:
     return place.url

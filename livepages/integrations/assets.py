@@ -4,7 +4,7 @@ import posixpath
 import re
 from pathlib import Path
 
-from livepages.exporters import OutputFolder
+from livepages.exporters import SiteFolder
 
 FOLDER = Path(__file__).parents[1] / "assets"
 PLACE = "assets/livepages"  # below the root of a site
@@ -13,10 +13,10 @@ SERVED = '<meta name="live-kernels">'  # lets the script know that the server of
 _THEME = re.compile(r'.*<link rel="stylesheet" href="[^"]*\bassets/stylesheets/[^>]*>', re.DOTALL)
 
 
-def copy_assets(output: OutputFolder) -> None:
+def copy_assets(site: SiteFolder) -> None:
     """Put the assets into a built site."""
     for file in FOLDER.rglob("*.*"):
-        output.write(f"{PLACE}/{file.relative_to(FOLDER).as_posix()}", file.read_bytes())
+        site.write(f"{PLACE}/{file.relative_to(FOLDER).as_posix()}", file.read_bytes())
 
 
 def inline_style() -> str:

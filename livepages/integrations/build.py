@@ -316,8 +316,8 @@ class Build:
             (other.title, [block.key for block in other.program], anchors(other, run), self._known(other))
             for other, run in others
         ]
-        shown = text, self._names, page, run, self.updated(page, run), self.guide.cache_key(page)
-        return *shown, self.engine.project.runtime.version_label, self._known(page), known
+        made_from = text, self._names, page, run, self.updated(page, run), self.guide.cache_key(page)
+        return *made_from, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:
         """Return what `Records.seen` rests on besides the page's program; comparing its value would take far longer."""

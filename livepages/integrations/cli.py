@@ -195,7 +195,7 @@ def _run(options: argparse.Namespace, project: Project) -> int:
         if not page.program and page.path in map(project.own, options.pages):
             print(f"{page.name} has no block that runs")
     failing = {failure.page for failure in failed}
-    outdated = {block.page for block in records.stale(programs).get(project.reference, [])} - failing
+    outdated = {block.page for block in records.outdated(programs).get(project.reference, [])} - failing
     for advice in filter(None, (hint(project, pages), renewal(project.reference, outdated))):
         print(advice)
     return print_failures(failed)
@@ -281,7 +281,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     for of_page in by_page(records.unrecorded(pages)):
         first, more = of_page[0], and_more(of_page)
         print(f"{first.page}:{first.line}: runs only on some hosts, and none of them has recorded it{more}")
-    for host, stale in records.stale(pages).items():
+    for host, stale in records.outdated(pages).items():
         where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
         print(f"{host}: {number_of(stale) or '0 blocks'} without an up-to-date record{where}")
         if host == project.reference:

@@ -90,7 +90,7 @@ def hint(project: Project, pages: Iterable[Page]) -> str:
     pages = [*pages]
     if project.fences == "all" or any(page.blocks for page in pages):
         return ""
-    fences = sum(project.scanner.count_shown(page.text) for page in pages)
+    fences = sum(project.scanner.count_not_executed(page.text) for page in pages)
     if not fences:
         return ""
     return (
@@ -129,7 +129,7 @@ def print_run(run: Run) -> None:
     for result in run.program:
         outcome = result.outcome
         print(f"--- {result.block.page}:{result.block.where}  {_cost(result)}")
-        for stream, text in outcome.output:
+        for stream, text in outcome.streams:
             print(text if stream != ERR else "".join(f"! {line}\n" for line in text.splitlines()), end="")
         for bundle in outcome.displays:
             print(bundle["text/plain"])

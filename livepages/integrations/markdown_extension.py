@@ -99,13 +99,13 @@ class _Show(Preprocessor):
         text = normal("\n".join(lines))
         page = build.pages.get(path) if (path := self._path(build, text)) else None
 
-        def shown(page: Page, run: Run, seen: Seen) -> list[str]:
+        def rendered(page: Page, run: Run, seen: Seen) -> list[str]:
             runtime, stash = build.engine.project.runtime, self.md.htmlStash.store
             return rendering.page_lines(page, run, runtime, seen, stash, fence_support(self.md))
 
         if path is None and (part := excerpt(build, text)):
             self.page = part[0]
-            return self._expanded(shown(*part))
+            return self._expanded(rendered(*part))
         if page is None or not text.startswith(normal(page.body)):
             return self._other(build, path, lines)
         if "livepages.mathml" in self.md.postprocessors:
@@ -115,7 +115,7 @@ class _Show(Preprocessor):
         self.report(without_tabs(self.md, page))
         stash = self.md.htmlStash.store
         try:
-            lines = shown(page, run, build.records.seen(page))
+            lines = rendered(page, run, build.records.seen(page))
         except rendering.RenderError as error:
             self.page = None
             self.report([error.failure])

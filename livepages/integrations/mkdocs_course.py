@@ -10,7 +10,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation, Section
 from mkdocs.structure.pages import Page as MkDocsPage
 
-from livepages.course import Course, NavSection, output_paths
+from livepages.course import Course, NavSection, site_paths
 
 _CHANGE_PAGES = ("files", "nav")  # the events in which plugins add, move and remove pages
 
@@ -34,7 +34,7 @@ def changed_course(course: Course, files: Files, nav: Navigation, config: MkDocs
         course,
         pages=pages,
         parts=tuple(_parts(docs, nav.items)) if config.nav else (NavSection("", pages),),
-        places={page: output_paths(file.dest_uri, file.url, page.stem) for page, file in built.items()},
+        places={page: site_paths(file.dest_uri, file.url, page.stem) for page, file in built.items()},
         texts={page: file.content_bytes for page, file in built.items() if _is_made(page, file)},
     )
 

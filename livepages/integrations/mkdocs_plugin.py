@@ -25,7 +25,7 @@ from mkdocs.utils.yaml import get_yaml_loader, yaml_load
 
 from livepages.course import make_course
 from livepages.execution import Engine, Failure, Runner, WorkerError, count
-from livepages.exporters import OutputFolder, Publication
+from livepages.exporters import Publication, SiteFolder
 from livepages.integrations.address import check_address, explained
 from livepages.integrations.assets import SCRIPT, SERVED, STYLE
 from livepages.integrations.build import Build
@@ -194,8 +194,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._background is None:
                 build.run(course, started, progress.done)
             else:
-                self._background.begins()
-                build.serve(course, started, progress.done, PATIENCE, self._background.finished)
+                self._background.build_began()
+                build.serve(course, started, progress.done, PATIENCE, self._background.page_finished)
         except (ProjectError, WorkerError) as error:
             self._refuse(str(error))
             return
@@ -310,8 +310,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
                 files.append(file)
         self._files = files
         if self._converted > 1 and project.fences == "all":  # their other forms will have to be made too
-            output = OutputFolder(Path(config.site_dir), project.docs, self._emptied)
-            forms = Publication(project, build.guide.course, build.ran, output, self._kept.made)
+            folder = SiteFolder(Path(config.site_dir), project.docs, self._emptied)
+            forms = Publication(project, build.guide.course, build.ran, folder, self._kept.made)
             self._ahead.begin(forms.pages, forms.forms)
         # What is compiled depends on these options.
         templates = project.cache / f"theme-{env.trim_blocks:d}{env.lstrip_blocks:d}"
@@ -349,7 +349,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._serving:
             log.info(self._current().summary)
         if self._background:
-            self._background.shown()
+            self._background.build_ended()
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Write what the site has besides the HTML of its pages."""

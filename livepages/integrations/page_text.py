@@ -42,13 +42,13 @@ def excerpt(build: Build, text: str) -> tuple[Page, Run, Seen] | None:
             run = build.run_of(page)
             end = next(number for number, line in enumerate(page.text) if line.strip()) + text.count("\n") + 1
             results = tuple(result for result in run.results if result.block.fence.end <= end)
-            shown = replace(run, results=results)
+            part = replace(run, results=results)
             blocks, inline = (
-                tuple(result.block for result in some) for some in (shown.on_page, shown.inline_expressions)
+                tuple(result.block for result in some) for some in (part.on_page, part.inline_expressions)
             )
             return (
                 replace(page, text=page.text[:end], blocks=blocks, inline_expressions=inline),
-                shown,
+                part,
                 build.records.seen(page),
             )
     return None

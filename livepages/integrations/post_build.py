@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from livepages.execution import Failure
-from livepages.exporters import OutputFolder, publish
+from livepages.exporters import SiteFolder, publish
 from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
@@ -39,24 +39,24 @@ def finish(
         ProjectError: the HTML of a page is not in the site.
     """
     project = build.engine.project
-    output = OutputFolder(site, project.docs, emptied)
+    folder = SiteFolder(site, project.docs, emptied)
     for name, text in build.guide.files().items():
-        output.write(name, text.encode())
+        folder.write(name, text.encode())
     kept = {"memo": keep} if keep else {}
-    refused = publish(project, build.guide.course, build.ran, output, **kept)
-    return [_failure(error) for error in refused] + _finish(build, output, log)
+    refused = publish(project, build.guide.course, build.ran, folder, **kept)
+    return [_failure(error) for error in refused] + _finish(build, folder, log)
 
 
 def finish_executed(build: Build, site: Path, log: Callable[[str], None], emptied: bool) -> list[Failure]:
     """Write redirects and the assets: `finish` for a site whose pages stay what markdown-exec makes of them."""
-    return _finish(build, OutputFolder(site, build.engine.project.docs, emptied), log)
+    return _finish(build, SiteFolder(site, build.engine.project.docs, emptied), log)
 
 
-def _finish(build: Build, output: OutputFolder, log: Callable[[str], None]) -> list[Failure]:
-    copy_assets(output)
-    refused = write_redirects([page for page, _ in build.ran], build.guide.course, output)
-    if output.left:
-        log(f"not written, as the site has its own: {', '.join(output.left)}")
+def _finish(build: Build, folder: SiteFolder, log: Callable[[str], None]) -> list[Failure]:
+    copy_assets(folder)
+    refused = write_redirects([page for page, _ in build.ran], build.guide.course, folder)
+    if folder.left:
+        log(f"not written, as the site has its own: {', '.join(folder.left)}")
     return [_failure(error) for error in refused]
 
 

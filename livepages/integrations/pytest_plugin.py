@@ -322,7 +322,7 @@ class _Runs:
     def is_outdated(self, block: Block, page: Page) -> bool:
         """Return whether the host whose records must be up to date has none of a block."""
         if page.path not in self._outdated:
-            self._outdated[page.path] = self.records.stale([page]).get(self._reference, [])
+            self._outdated[page.path] = self.records.outdated([page]).get(self._reference, [])
         return block in self._outdated[page.path]
 
     def of(self, page: Page) -> Run:

@@ -5,7 +5,7 @@ import posixpath
 from urllib.parse import quote
 
 from livepages.course import Course
-from livepages.exporters import OutputFolder
+from livepages.exporters import SiteFolder
 from livepages.source import Page, PageError
 
 _HTML = """<!doctype html>
@@ -21,7 +21,7 @@ _HTML = """<!doctype html>
 """
 
 
-def write_redirects(pages: list[Page], course: Course, output: OutputFolder) -> list[PageError]:
+def write_redirects(pages: list[Page], course: Course, folder: SiteFolder) -> list[PageError]:
     """Write a page that leads on for each name of ``redirect_from`` in a front matter.
 
     Returns:
@@ -39,5 +39,5 @@ def write_redirects(pages: list[Page], course: Course, output: OutputFolder) -> 
             claimed[old.html] = page.name
             address = quote(posixpath.relpath(new.url or ".", posixpath.dirname(old.html) or "."))
             address += "/" if new.url.endswith("/") or not new.url else ""
-            output.write(old.html, _HTML.format(title=html.escape(page.title), address=address).encode())
+            folder.write(old.html, _HTML.format(title=html.escape(page.title), address=address).encode())
     return refused

@@ -21,13 +21,13 @@ class ServeScheduler:
         self._finished: set[Path] = set()
         self._awaited = False  # whether a build is under way, or was requested
 
-    def begins(self) -> None:
+    def build_began(self) -> None:
         """Note that a build begins, which will show what has finished by then, or hold it back."""
         with self._lock:
             self._finished.clear()
             self._awaited = True
 
-    def shown(self) -> None:
+    def build_ended(self) -> None:
         """Note that a build ends, and what it shows in part."""
         course = self._build.guide.course
         with self._lock:
@@ -38,7 +38,7 @@ class ServeScheduler:
             self._build.awaited &= self._pending
         self._decide()
 
-    def finished(self, path: Path) -> None:
+    def page_finished(self, path: Path) -> None:
         """Note that the page of a file has run to its end."""
         with self._lock:
             self._finished.add(path)

@@ -15,11 +15,11 @@ class Entry:
 
     key: str
     code: str  # its first line, for people who read the file
-    outcome: str  # RAN, RAISED (as it must), FAILED or NOT_RUN
+    outcome: str  # how it ended: RAN, RAISED (as it must), FAILED or NOT_RUN
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself
     figures: int = 0
-    shown: str = ""  # what its last expression shows, as text
+    shown: str = ""  # the representation of its last expression as text
     stdout: str = ""
     stderr: str = ""
     error: str = ""  # the class and the message of what it raised; or why it failed or did not run

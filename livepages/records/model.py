@@ -82,12 +82,12 @@ def newest(seen: Sequence[RecordedOutcome]) -> RecordedOutcome | None:
 
 def entry(result: BlockResult) -> Entry:
     """Return what is recorded of a block."""
-    block, outcome, failure = result.block, result.shown, result.failure
+    block, outcome, failure = result.block, result.truncated, result.failure
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")
     if kind == RAISED and outcome.raised:
         error = f"{outcome.raised.type}: {outcome.raised.message}"
-    streams = {stream: "".join(text for which, text in outcome.output if which == stream) for stream in (OUT, ERR)}
+    streams = {stream: "".join(text for which, text in outcome.streams if which == stream) for stream in (OUT, ERR)}
     return make_entry(
         key=short_key(block),
         code=block.code,

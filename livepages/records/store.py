@@ -82,7 +82,7 @@ class Records:
 
         return seen
 
-    def stale(self, pages: Iterable[Page]) -> dict[str, list[Block]]:
+    def outdated(self, pages: Iterable[Page]) -> dict[str, list[Block]]:
         """For each host, the blocks of these pages that it has no valid record of, or one of a failure."""
         found: dict[str, list[Block]] = {host.name: [] for host in self.hosts}
         for page in pages:

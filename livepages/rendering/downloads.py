@@ -5,7 +5,7 @@ import posixpath
 import re
 from urllib.parse import quote
 
-from livepages.course import OutputPaths
+from livepages.course import SitePaths
 from livepages.execution import Run
 
 _LINK = re.compile(r'data-live-form="(?P<form>\w+)" href="[^"]*"')
@@ -26,7 +26,7 @@ def stamp(run: Run, versions: str, notebook: str, more: str = "") -> str:
     return f'<p class="live-stamp" {where}>{text}{" " if more else ""}{more}</p>'
 
 
-def head_links(place: OutputPaths) -> str:
+def head_links(place: SitePaths) -> str:
     """Return what programs look for in the head of a page: its Markdown, and the contents of the site, as HTML."""
     # A blank in `rel` means nothing, but Material's script compares all of the attribute. Without it the script would
     # take the Markdown for the page in another language, and ask for the map of that site.
@@ -38,16 +38,16 @@ def head_links(place: OutputPaths) -> str:
     )
 
 
-def restore_downloads(content: str, place: OutputPaths) -> str:
+def restore_downloads(content: str, place: SitePaths) -> str:
     """Return a page's HTML whose downloads are linked as they should, after a program that has changed all links."""
     return _LINK.sub(lambda link: _href(place, link["form"]), content)
 
 
-def _href(place: OutputPaths, form: str) -> str:
+def _href(place: SitePaths, form: str) -> str:
     return f'data-live-form="{form}" href="{quote(posixpath.basename(getattr(place, form)))}"'
 
 
-def at_end(place: OutputPaths, more: str) -> str:
+def at_end(place: SitePaths, more: str) -> str:
     """Return what stands at the end of a page, as HTML: its downloads, `more` of them, and the button that runs it."""
     return (
         f'<span class="live-downloads">Take it with you: <a {_href(place, "script")} download>script</a>, '

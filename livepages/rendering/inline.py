@@ -53,7 +53,7 @@ def _markdown(result: BlockResult) -> str:
 
 def _text(result: BlockResult, seen: Sequence[RecordedOutcome]) -> str:
     """The value in one line, from the newest record where it has not run; empty if there is none."""
-    text = result.shown.stdout
+    text = result.truncated.stdout
     if result.failure or result.outcome.pending or result.outcome.skipped:
         recorded = newest(seen)
         text = recorded.entry.stdout if recorded else ""

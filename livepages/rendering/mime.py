@@ -20,10 +20,10 @@ SHOWN, LONG = 12, 20  # of output longer than LONG lines, the first SHOWN; the r
 
 
 @dataclass(frozen=True)
-class Output:
-    """One output of a block, in the representation of one MIME type."""
+class MimeData:
+    """A display or figure of a block, or a part of its streams, in the representation of one MIME type."""
 
-    data: str  # bytes as base64, what is neither bytes nor text as JSON
+    content: str  # bytes as base64, what is neither bytes nor text as JSON
     block: Block
     number: int = 0  # among the block's outputs of its kind
 
@@ -36,28 +36,28 @@ class RenderError(Exception):
         self.failure = failure
 
 
-Renderer = Callable[[Output], str]
+Renderer = Callable[[MimeData], str]
 
 
-def text_plain(output: Output) -> str:
+def text_plain(data: MimeData) -> str:
     """Return text in the language that the fence names."""
-    text, language = output.data.rstrip("\n"), output.block.options.result
+    text, language = data.content.rstrip("\n"), data.block.options.result
     if language in ("text", "markdown"):
         return folded("live-stdout", html.escape(text))
     lexer = get_lexer_by_name(language, stripnl=False)
     return folded("live-stdout", highlight(text, lexer, HtmlFormatter(nowrap=True)).rstrip("\n"))
 
 
-def image_svg(output: Output) -> str:
+def image_svg(data: MimeData) -> str:
     """Return a figure, with ids that no other output of the page has."""
-    block, alt = output.block, html.escape(output.block.options.alt)
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.index}-{output.number}-", output.data)
+    block, alt = data.block, html.escape(data.block.options.alt)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1b{block.index}-{data.number}-", data.content)
     return f'<div class="live-figure" role="img" aria-label="{alt}" data-search-exclude>{svg}</div>'
 
 
-def text_html(output: Output) -> str:
+def text_html(data: MimeData) -> str:
     """Return HTML as it is."""
-    return f'<div class="live-html">{output.data}</div>'
+    return f'<div class="live-html">{data.content}</div>'
 
 
 @cache
@@ -82,7 +82,7 @@ def render(bundle: Mapping[str, str], block: Block, number: int = 0) -> str:
     if not mime:
         return ""
     try:
-        return renderers()[mime](Output(bundle[mime], block, number))
+        return renderers()[mime](MimeData(bundle[mime], block, number))
     except Exception as error:  # whatever another distribution does
         message = f"the renderer of {mime} raised {type(error).__name__}: {error}"
         raise RenderError(Failure(block.page, block.line, block.line, message)) from error

@@ -27,7 +27,7 @@ def page_lines(
     page: Page, run: Run, runtime: Runtime, seen: Seen, stash: Stash, fences: FenceSupport = "all"
 ) -> list[str]:
     """Return a page's lines with its fences replaced by source and result, its inline expressions by their values."""
-    text = with_faults(page, fill_inline(page.shown, run, inline_html(seen, stash)), stash)
+    text = with_faults(page, fill_inline(page.markdown, run, inline_html(seen, stash)), stash)
     lines: list[str] = []
     at = 0
     found = anchors(page, run)

@@ -60,12 +60,12 @@ class ResultRenderer:
 
     def _content(self) -> str:
         """Return the output of a block, here and on other hosts; empty if there is none."""
-        block, outcome = self.result.block, self.result.shown
+        block, outcome = self.result.block, self.result.truncated
         parts = []
         if block.options.html:
             parts.append(self.result.outcome.stdout)  # all of it: a note in the middle of a tag would break the page
         elif block.options.result != "markdown":
-            parts += [_text(stream, text, block) for stream, text in outcome.output if text.strip()]
+            parts += [_text(stream, text, block) for stream, text in outcome.streams if text.strip()]
         if outcome.raised:
             parts.append(_raised(outcome.raised))
         parts += [render(bundle, block) for bundle in outcome.displays]
@@ -114,7 +114,7 @@ class ResultRenderer:
 
 def figures_html(result: BlockResult) -> str:
     """Return the figures that a block left open."""
-    figures = enumerate(result.shown.figures)
+    figures = enumerate(result.truncated.figures)
     return "".join(render({"image/svg+xml": svg}, result.block, number) for number, svg in figures)
 
 

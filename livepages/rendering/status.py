@@ -81,7 +81,7 @@ class _Status:
         seen = [one for block in page.cases for one in self._at(page, block) if one.host == host]
         good = sum(one.entry.good for one in seen)
         # Everything ran, something has changed since, something failed: in words, and by color.
-        state = "failed" if any(one.entry.outcome == FAILED for one in seen) else "stale"
+        state = "failed" if any(one.entry.outcome == FAILED for one in seen) else "outdated"
         state = "good" if good == len(page.cases) else state
         words = [f'<span class="live-{state}">{good} of {len(page.cases)}</span>']
         if failed := sum(one.entry.outcome == FAILED for one in seen):
@@ -128,9 +128,9 @@ class _Status:
 def badge(project: Project, pages: Sequence[Page]) -> str:
     """Return a badge as SVG: how many blocks have an up-to-date record on every host."""
     records = Records(project)
-    stale = records.stale(pages)
+    outdated = records.outdated(pages)
     total = sum(len(page.cases) for page in pages)
-    worst = max((len(blocks) for blocks in stale.values()), default=total)
+    worst = max((len(blocks) for blocks in outdated.values()), default=total)
     devices, releases = ({host.device for host in records.hosts}, {host.release for host in records.hosts})
     left, right = "blocks checked", f"{total - worst} of {total}"
     if records.hosts:

@@ -38,7 +38,7 @@ class Fence:
         return re.split(r"[\s{]", self.info, maxsplit=1)[0].lower().lstrip(".")
 
 
-class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
+class FenceFinder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdownx has no types)
     """The reader of pymdownx.superfences, which here notes the fences that it finds and replaces none.
 
     Args:
@@ -54,7 +54,7 @@ class Recorder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdownx
         self._number = self._opening = -1
         self.fence: Any = None  # the marker of the one that is open
 
-    def record(self, lines: Iterable[str]) -> list[tuple[Fence, str, dict[str, Any]]]:
+    def find(self, lines: Iterable[str]) -> list[tuple[Fence, str, dict[str, Any]]]:
         """Return the fences of a text, each with its language and what its validator made of its options."""
         self.run(list(lines))
         if self.fence is not None:
@@ -115,13 +115,13 @@ def find_fences(
     Raises:
         LineError: it is there, and `errors` is not given.
     """
-    recorder = Recorder(_superfences())
-    fences = [fence for fence, _, _ in recorder.record(lines)]
+    finder = FenceFinder(_superfences())
+    fences = [fence for fence, _, _ in finder.find(lines)]
     faults = {
         start if end is None else end: "the fence is not closed"
         if end is None
         else f"the fence of line {origin[start]} ends here: indented less than it"
-        for start, end in recorder.abandoned.items()
+        for start, end in finder.abandoned.items()
     }
     inside = {number for fence in fences for number in range(fence.start, fence.end)}
     comments: dict[int, range] = {}  # by each of their lines
@@ -131,7 +131,7 @@ def find_fences(
         if number not in comments and re.match(r"\s*<!--(?!.*-->)", line):
             comment = range(number, _closing(lines, number))
             comments |= dict.fromkeys(comment, comment)
-        if number not in recorder.abandoned and _LIKE_A_FENCE.match(line):
+        if number not in finder.abandoned and _LIKE_A_FENCE.match(line):
             faults[number] = f"not a fence as Markdown has them: {line.strip()}"
     for fence in fences:
         if fence.language in PYTHON and _is_text(lines, fence):

@@ -71,15 +71,15 @@ def _inventory(files: tuple[tuple[Path, str, object], ...]) -> Inventory:
     """The inventory in files of these names and signatures."""
     addresses: dict[str, str] = {}
     modules = set()
-    for file, shown, _ in files:
-        for name, address, module in _entries(file, shown):
+    for file, label, _ in files:
+        for name, address, module in _entries(file, label):
             addresses[name] = address
             if module:
                 modules.add(name)
     return Inventory(addresses, frozenset(modules))
 
 
-def _entries(file: Path, shown: str) -> Iterator[tuple[str, str, bool]]:
+def _entries(file: Path, label: str) -> Iterator[tuple[str, str, bool]]:
     base, last = "", ""
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("#"):
@@ -87,15 +87,15 @@ def _entries(file: Path, shown: str) -> Iterator[tuple[str, str, bool]]:
         if not base:
             base = line
             if not all(urlsplit(base)[:2]) or not base.endswith("/"):
-                raise ProjectError(f"{shown}:{number}: {line!r} is not an address that paths can follow")
+                raise ProjectError(f"{label}:{number}: {line!r} is not an address that paths can follow")
             continue
         name, _, rest = line.partition(" ")
         path, _, kind = rest.partition(" ")
         if not path or kind not in ("", "module") or not all(part.isidentifier() for part in name.split(".")):
-            raise ProjectError(f"{shown}:{number}: {line!r} is not a name and its path")
+            raise ProjectError(f"{label}:{number}: {line!r} is not a name and its path")
         if name <= last:
             raise ProjectError(
-                f"{shown}:{number}: {name} does not come after {last}; names are sorted, each stands once"
+                f"{label}:{number}: {name} does not come after {last}; names are sorted, each stands once"
             )
         last = name
         yield name, urljoin(base, path), kind == "module"

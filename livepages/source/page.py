@@ -181,8 +181,8 @@ class Page:
         return "\n".join(self.text).strip("\n")
 
     @cached_property
-    def shown(self) -> tuple[str, ...]:
-        """The text, in which fences of what only looks like Python lose the options that say why they do not run.
+    def markdown(self) -> tuple[str, ...]:
+        """The lines for a Markdown renderer: fences that only look like Python have no options `exec` and `reason`.
 
         pymdownx.superfences would not take them for fences.
         """

@@ -8,7 +8,7 @@ from typing import Any
 
 from markdown import Markdown
 
-from livepages.source.fences import Fence, Recorder
+from livepages.source.fences import Fence, FenceFinder
 from livepages.source.suggestions import closest
 
 EXECUTED = ("python", "py", "pycon")
@@ -58,7 +58,7 @@ class Scanner:
 
     def scan(self, lines: Sequence[str], first: int = 0) -> Iterator[ExecutedFence]:
         """Yield the fences of these lines that are executed, in order; `first` is added to its numbers."""
-        for fence, language, options in Recorder(self._md).record(self._normal(lines)):
+        for fence, language, options in FenceFinder(self._md).find(self._normal(lines)):
             if "extra" not in options:  # which the validator sets of a fence that is executed
                 continue
             if language not in NESTED:
@@ -73,7 +73,7 @@ class Scanner:
 
     def fences(self, lines: Sequence[str]) -> list[Fence]:
         """Return all fences of these lines, in whatever language."""
-        return [fence for fence, _, _ in Recorder(self._md).record(lines)]
+        return [fence for fence, _, _ in FenceFinder(self._md).find(lines)]
 
     def ignored(self, lines: Sequence[str]) -> Iterator[tuple[int, str]]:
         """Yield the number, from 0, of each line that looks like an executed Python fence and is none, and why."""
@@ -81,29 +81,29 @@ class Scanner:
         executed = {number: (line[1].lower(), name) for number, line in found if line and (name := _exec_in(line[2]))}
         if not executed:
             return
-        recorder = Recorder(self._md)
-        fences = recorder.record(self._normal(lines))
+        finder = FenceFinder(self._md)
+        fences = finder.find(self._normal(lines))
         inside = {number for fence, _, _ in fences for number in range(fence.start, fence.end)}
-        shown = {fence.start for fence, _, options in fences if "extra" not in options}
+        not_executed = {fence.start for fence, _, options in fences if "extra" not in options}
         for number, (language, name) in executed.items():
-            if number in inside and number not in shown:
+            if number in inside and number not in not_executed:
                 continue
             if language not in EXECUTED:
                 if suggestion := closest(language, EXECUTED, 0.8):
                     yield number, f"the {language} fence is not run{suggestion}"
             elif name != "exec":
                 yield number, f"the fence is not run: unknown option {name!r}; did you mean 'exec'?"
-            elif number in shown:
+            elif number in not_executed:
                 if language in self._languages:  # which markdown-exec has failed to read
                     yield number, "the fence is not run: options width and returncode are whole numbers"
-            elif recorder.abandoned.get(number, 0) is None:
+            elif finder.abandoned.get(number, 0) is None:
                 yield number, "the fence is not closed"
             else:
                 yield number, f"not a fence as Markdown has them: {lines[number].strip()}"
 
-    def count_shown(self, lines: Sequence[str]) -> int:
-        """Return how many Python fences of these lines are only shown."""
-        found = Recorder(self._md).record(lines)
+    def count_not_executed(self, lines: Sequence[str]) -> int:
+        """Return how many Python fences of these lines markdown-exec does not execute."""
+        found = FenceFinder(self._md).find(lines)
         return sum(fence.language in EXECUTED and "extra" not in options for fence, _, options in found)
 
 

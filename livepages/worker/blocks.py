@@ -97,13 +97,13 @@ class Blocks:
         outcome = Outcome(raised=self._interpreter.describe(error) if error else None, seconds=seconds, counts=counts)
         if block.expected.figures is not None:
             outcome = self._draw(outcome)
-        output, process_error = self._capture.take()
+        streams, process_error = self._capture.take()
         process_error = process_error or self._guard.check()
         new = [thread for thread in threading.enumerate() if thread not in self._known | self._started.keys()]
         self._started |= dict.fromkeys(new, number)
         if self._work and not _restore_cwd(self._work):
             process_error = process_error or "changed the working directory and did not change it back"
-        return replace(outcome, output=output, process_error=process_error)
+        return replace(outcome, streams=streams, process_error=process_error)
 
     def _draw(self, outcome: Outcome) -> Outcome:
         """The outcome of a block with what its last expression shows and its open figures, or with what they raised."""
@@ -116,10 +116,10 @@ class Blocks:
         """Yield what showed after the blocks had ended: late output, and threads that they left running."""
         left = _left_running(self._started)
         # Of threads that were waited for, and of processes that were not.
-        for number, output in self._capture.late().items():
+        for number, streams in self._capture.late().items():
             outcome = self._outcomes.get(number)
             if outcome and not outcome.skipped:
-                yield BlockFinished(number, replace(outcome, output=outcome.output + output))
+                yield BlockFinished(number, replace(outcome, streams=outcome.streams + streams))
         for thread, number in left:
             yield LateFailure(number, f"left the thread {thread.name} running: join it, or make it a daemon")
 

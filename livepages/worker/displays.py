@@ -68,10 +68,10 @@ def _bundle(value: object) -> dict[str, str]:
         given = kind._repr_mimebundle_(value)
         found |= (given[0] if isinstance(given, tuple) else given) or {}
     # A representation may come with metadata, such as the size to show it at.
-    shown = {mime: data[0] if isinstance(data, tuple) else data for mime, data in found.items() if data is not None}
-    if not shown.keys() - {"text/plain"}:
+    bundle = {mime: data[0] if isinstance(data, tuple) else data for mime, data in found.items() if data is not None}
+    if not bundle.keys() - {"text/plain"}:
         return {}
-    return {mime: _text(data) for mime, data in {"text/plain": repr(value), **shown}.items()}
+    return {mime: _text(data) for mime, data in {"text/plain": repr(value), **bundle}.items()}
 
 
 def _text(data: object) -> str:

@@ -151,14 +151,14 @@ class Interpreter:
         earlier, joint = error.__cause__, "\nThe above exception was the direct cause of the following exception:\n\n"
         if earlier is None and not error.__suppress_context__:
             earlier, joint = error.__context__, "\nDuring handling of the above exception, another one occurred:\n\n"
-        if earlier is not None and id(earlier) not in seen and any(self._shown(f) for f in earlier.stack):
+        if earlier is not None and id(earlier) not in seen and any(self._is_own(f) for f in earlier.stack):
             before = self._format(earlier, seen)
             if before[-1] != "".join(error.format_exception_only()):
                 lines += [*before, joint]
         frames = [
             (frame.filename.removeprefix(self._root + os.sep), frame.lineno or 0, frame.name, frame.line or "")
             for frame in error.stack
-            if self._shown(frame)
+            if self._is_own(frame)
         ]
         if frames:
             lines += ["Traceback (most recent call last):\n", *traceback.StackSummary.from_list(frames).format()]
@@ -170,7 +170,7 @@ class Interpreter:
             lines += [f"  | {line}\n" for line in formatted.split("\n")]
         return lines
 
-    def _shown(self, frame: traceback.FrameSummary) -> bool:
+    def _is_own(self, frame: traceback.FrameSummary) -> bool:
         """Return whether a frame is the page's or the project's own; stacks that a page prints are for `tracebacks`."""
         return frame.filename in self._before or is_local(frame.filename, self._root)
 

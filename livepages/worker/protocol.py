@@ -36,7 +36,7 @@ class Raised:
 class Outcome:
     """The outcome of one block: all that a reader would see of its run, and what it cost."""
 
-    output: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
+    streams: tuple[tuple[str, str], ...] = ()  # what it wrote: (OUT or ERR, text), in order
     displays: tuple[Mapping[str, str], ...] = ()  # what its last expression shows, by MIME type
     figures: tuple[str, ...] = ()  # SVG
     raised: Raised | None = None
@@ -51,7 +51,7 @@ class Outcome:
     @property
     def stdout(self) -> str:
         """The text that was written to standard output."""
-        return "".join(text for stream, text in self.output if stream == OUT)
+        return "".join(text for stream, text in self.streams if stream == OUT)
 
 
 # --- from the parent to the server -------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Expected:
     raises: str = ""  # an exception class
     match: str = ""  # a regular expression for its message
     figures: bool | None = False  # whether it leaves any open; None where they are none of its output
-    output: str | None = None
+    output: str | None = None  # on standard output
     ignore_whitespace: bool = False
 
 
