@@ -36,17 +36,17 @@ help:
 	@echo "make practice  write live-practice.py with a stub for every exercise, and examine it each time you save it;"
 	@echo "               with FROM=train, basics/vmap or fit, begin at that part, page or exercise"
 	@echo "make test    check the code, run every block of every page, test the engine and the built site"
-	@echo "make test-all  the same, and what changes rarely: every page in a browser, other builders, downloads, hostile pages"
-	@echo "make test-core  of the first, what rests on the versions of Python and JAX: types, pages, engine"
+	@echo "make test-all  the same, and slow checks: every page in a browser, other builders, downloads, hostile pages"
+	@echo "make test-core  the part of make test that depends on the versions of Python and JAX: types, pages, engine"
 	@echo "make coverage  run the tests of the engine, and list its lines that none of them runs"
 	@echo "make elsewhere run every page as other kinds of computer would, and list the blocks that change"
 	@echo "make simulation run the pages that need MJX and Brax, in an environment of its own (Python >= 3.12)"
-	@echo "make record  run every page, and write down under records/ what it gave on this host (HOST=cpu)"
-	@echo "make upgrade run every page on another JAX (JAX=0.12.1, newest or pre), and say what would change"
+	@echo "make record  run every page, and record its outputs on this host (HOST=cpu) under records/"
+	@echo "make upgrade run every page on another JAX (JAX=0.12.1, newest or pre), and list the outputs that differ"
 	@echo "make bench   measure the speed of building and serving"
-	@echo "make audit   look at the built site as readers do: requests, accessibility, bytes, search, Lighthouse"
+	@echo "make audit   check the built site in a browser: requests, accessibility, bytes, search, Lighthouse"
 	@echo "make lock    resolve the dependencies again; with UPGRADE=1, to their newest versions"
-	@echo "make clean   delete everything that the others made"
+	@echo "make clean   delete everything that the other commands made"
 
 setup: $(READY)
 
@@ -122,7 +122,7 @@ $(SIMULATION)/ready: requirements/simulation.txt pyproject.toml
 	@$(SIMULATION)/bin/python -m pip install --quiet --no-deps -e .
 	@touch $@
 
-# A theme whose files have the names of Material's, which it stands in for where PYTHONPATH names this folder; and pandoc.
+# A theme that has the names of Material's files, and replaces it where PYTHONPATH has this folder; and pandoc.
 $(MATERIALX) $(BOOK): $(VENV)/%: requirements/%.txt $(READY)
 	@rm -rf $@
 	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --target $@ -r $<

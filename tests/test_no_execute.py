@@ -28,7 +28,7 @@ FILES = {
     "docs/three.md": "# Three\n\n```python\nprint(3)\n```\n",
     "docs/prose.md": "# Prose\n",
 }
-SCARCE = r"no run is kept of this code under these settings, this livepages and Python [\d.]+"
+SCARCE = r"no run is cached of this code under these settings, this livepages and Python [\d.]+"
 BRING = "; this build runs nothing: run `livepages run`, or bring .cache/livepages/runs from where the page has run"
 
 
@@ -88,7 +88,7 @@ def test_a_build_that_runs_nothing_fails_for_each_page_whose_run_is_not_kept(
     found = re.findall(r"(docs/\S+?\.md:\d+): (.*)", output)
     assert status == 1 and [place for place, _ in found] == ["docs/three.md:1", "docs/two.md:1"]
     assert re.fullmatch(SCARCE + re.escape(BRING), found[0][1])
-    assert found[1][1] == f"its kept run no longer holds: content snippets/helper.py has changed{BRING}"
+    assert found[1][1] == f"its cached run is no longer valid: content snippets/helper.py has changed{BRING}"
     assert not (here.root / "site").exists()
     assert len([*here.root.glob(".cache/livepages/runs/*/*.json")]) == 2
 
@@ -114,7 +114,7 @@ def test_what_one_clone_has_run_another_publishes_as_it_is(clone: Callable[[str]
     assert published.id == tested.id
     published.write("snippets/helper.py", "NAME = 'changed'\n")
     status, output = published("livepages", "build", "mkdocs", "--no-execute")
-    assert status == 1 and "docs/two.md:1: its kept run no longer holds" in output
+    assert status == 1 and "docs/two.md:1: its cached run is no longer valid" in output
 
 
 @pytest.mark.parametrize("command", [["pytest", "-p", "no:cacheprovider", "docs"], ["livepages", "run"]], ids=" ".join)

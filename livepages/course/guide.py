@@ -17,7 +17,7 @@ Stash = Callable[[str], str]  # takes HTML and returns a placeholder for it in M
 
 @dataclass(frozen=True)
 class Guide:
-    """The pages of a site, and what it adds to them: this class nothing, one that is derived from it what it likes."""
+    """The pages of a site, and its additions to them: none here, any in a class derived from this one."""
 
     course: Course
     pages: Mapping[Path, Page]
@@ -28,7 +28,7 @@ class Guide:
         return []
 
     def cache_key(self, page: Page) -> object:
-        """Return what the page shows of other pages: two guides show the same on it if this is equal."""
+        """Return the data of other pages that the page shows: two guides show the same on it if these are equal."""
         return None
 
     def lines(self, page: Page, lines: list[str], updated: str, stash: Stash) -> list[str]:

@@ -1,4 +1,4 @@
-"""Runs that outlive a build: a page that takes long goes on running, and is shown as far as it has run."""
+"""Runs that continue after a build: a page that takes long is shown as far as it has run."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +15,7 @@ from livepages.worker import signature
 
 @dataclass
 class _Attempt:
-    """The run of a page, valid for as long as nothing that it rests on changes."""
+    """The run of a page, valid until something that it depends on changes."""
 
     running: Running
     keep: Keep
@@ -82,7 +82,7 @@ class BackgroundRuns:
         finished_late: Callable[[Path], None],
         few: int,
     ) -> dict[Path, Run]:
-        """`run`, without waiting: return the runs as far as they are.
+        """Begin the runs of pages as `run` does, and return them as far as they are.
 
         `finished_late` is called, in any thread, with the file of a page that is pending in what is returned, when it
         has finished. Up to so `few` pages that begin now come before all others; if there are more, none begins until
@@ -122,7 +122,7 @@ class BackgroundRuns:
         return running
 
     def latest(self, path: Path, timeout: float) -> Run | None:
-        """Return the run of the page of a file as far as it is, or as it is when it ends within so many seconds.
+        """Return the run of a file's page up to now, after a wait of `timeout` seconds for it to end.
 
         None if it is not one that `start` has left pending, or if the engine has failed, which `run` reports.
         """
@@ -135,7 +135,7 @@ class BackgroundRuns:
         return self._latest(attempt, attempt.finished_late)
 
     def _drop(self, wanted: dict[Path, Page], modules: Mapping[Path, object]) -> None:
-        """End the runs of other texts than these; the others go on, for the page as it is now."""
+        """End the runs of texts that have changed; the others go on, for the page as it is now."""
         for path, attempt in list(self._attempts.items()):
             if path not in wanted or not attempt.is_current(wanted[path], self._engine, modules):
                 attempt.running.stop()

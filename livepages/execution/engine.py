@@ -29,7 +29,7 @@ Keep = Callable[[Page, Run], CacheEntry]
 
 
 class Engine:
-    """The runs of a project's pages: made when they are needed, read from the cache when they still hold."""
+    """The runs of a project's pages: made when they are needed, read from the cache while they are valid."""
 
     def __init__(self, project: Project, runner: Runner | None = None) -> None:
         self.project = project
@@ -45,11 +45,11 @@ class Engine:
     def read(
         self, paths: Iterable[Path], texts: Mapping[Path, bytes] | None = None, with_faults: bool = False
     ) -> tuple[list[Page], list[Failure]]:
-        """Read the pages of these files, whose text is the one given, if any.
+        """Read the pages of these files, or of the texts given instead.
 
         Args:
             paths: the files.
-            texts: given texts.
+            texts: the bytes to read instead of a file.
             with_faults: whether a page with faults is read as far as it can be.
 
         Returns:
@@ -71,8 +71,8 @@ class Engine:
 
         Args:
             pages: the pages.
-            failed: whether to give runs with a failure too. They serve to report on a run that has just been
-                made; to run such a page again may give something else.
+            failed: whether to return runs with a failure, too. They are for reports on a run that has just been made:
+                running such a page again may have another outcome.
         """
         here = self._look_around()
         found = {}
@@ -87,13 +87,12 @@ class Engine:
         return found
 
     def why_stale(self, page: Page) -> str:
-        """Return why `kept` does not hold the run of a page, in words."""
+        """Return why `kept` does not return the run of a page, in words."""
         entry = self._cache.get(run_key(page, self._look_around()))
         with contextlib.suppress(*_DAMAGED):
-            return f"its kept run no longer holds: {next(self._changes(entry))}"
-        return (
-            f"no run is kept of this code under these settings, this livepages and {self.project.runtime.version_label}"
-        )
+            return f"its cached run is no longer valid: {next(self._changes(entry))}"
+        versions = f"this livepages and {self.project.runtime.version_label}"
+        return f"no run is cached of this code under these settings, {versions}"
 
     def run(
         self,
@@ -132,7 +131,7 @@ class Engine:
         self._runner.prioritize(self.project, path)
 
     def pause(self) -> None:
-        """Let no page begin to run until `resume` is called, unless `prioritize` is for it."""
+        """Let no page begin until `resume` is called, except by `prioritize`."""
         self._runner.pause()
 
     def resume(self) -> None:
@@ -140,7 +139,7 @@ class Engine:
         self._runner.resume()
 
     def prepare(self) -> None:
-        """Have the first page that runs wait for less."""
+        """Start ahead of time the process that the first page would wait for."""
         self._runner.prepare(self.project)
 
     def close(self) -> None:
@@ -156,7 +155,7 @@ class Engine:
             log.warning(message)
 
     def holds(self, entry: CacheEntry) -> bool:
-        """Return whether nothing has changed that a run rests on."""
+        """Return whether a run is still valid: nothing has changed that it depends on."""
         self._forget()
         return not any(self._changes(entry))
 
@@ -193,7 +192,9 @@ class Engine:
                     self._cache.put(run_key(page, here), entry)
                     self._has_kept = True
                 except OSError as error:
-                    self._warn_once(f"{self.project.cache}: runs are not kept: {error.strerror}; pages run every time")
+                    self._warn_once(
+                        f"{self.project.cache}: runs are not cached: {error.strerror}; pages run every time"
+                    )
             return entry
 
         return keep
@@ -206,7 +207,7 @@ class Engine:
         held: Mapping[str, str | None],
         earlier: Mapping[str, str | None],
     ) -> dict[str, str | None]:
-        """Return the probes about what the code of a page and of its modules names, with what it saw.
+        """Return the probes of the files that the code of a page and of its modules names, with their answers.
 
         Args:
             page: the page.
@@ -225,8 +226,8 @@ class Engine:
                 continue  # what Python has seen of it before the page wrote it is known
             probe, now = f"named {name}", files.digest(name)
             if any(signature(root / path) != before.get(path) for path in found) and held.get(probe) != now:
-                # Nobody knows whether the page saw what was there before. One that has twice left the same, and found
-                # something else, makes the file.
+                # The page may have read the file as it was before. One that twice left the same, and found something
+                # else, writes the file itself.
                 now = f"changed to {now} while the page ran"
                 if files.is_one(name) and earlier.get(probe) == now:
                     continue
@@ -256,12 +257,12 @@ class Engine:
         self._answers, self._files = dict[str, str | None](), None
 
     def _look_around(self) -> str:
-        """Look up anew what all runs rest on, and return it as `run_key` takes it."""
+        """Look up again everything that all runs depend on, and return it for `run_key`."""
         self._forget()
         return surroundings(self.project)
 
     def _changes(self, entry: CacheEntry) -> Iterator[str]:
-        """Yield each change of something that a kept run rests on, in words."""
+        """Yield each change of something that a kept run depends on, in words."""
         for probe, was in entry["answers"].items():
             if self._answer(probe) != was:
                 yield f"{probe} has changed"

@@ -33,7 +33,7 @@ _PERSONAL = (
 
 
 def is_inherited(variable: str) -> bool:
-    """Return whether pages find an environment variable as it is set where the site is built."""
+    """Return whether pages inherit an environment variable from the process that builds the site."""
     if variable in (*FIXED, *_FIXED_IN_PAGES):
         return False
     return variable in MODULE_VARIABLES or not variable.startswith(_PERSONAL)

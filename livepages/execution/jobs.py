@@ -71,7 +71,7 @@ def _names(blocks: Iterable[Block]) -> dict[int, tuple[str, str]]:
 
 
 def _imports(task: Task, project: Project, only: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
-    """Return what the page may find imported: what it imports first, down to the first module that is its project's."""
+    """Return the modules to import before the page runs: its first imports, down to the first module of its project."""
 
     def is_installed(pair: tuple[str, str]) -> bool:
         top = pair[0].partition(".")[0]

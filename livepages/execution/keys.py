@@ -1,7 +1,7 @@
-"""The key of a run: all that decides it besides what it looks up. It is composed here, and nowhere else.
+"""The key of a run: everything that decides its outcomes besides its probes. Keys are composed in this module alone.
 
-`Page.key` covers what blocks rest on in their page, and of the options those that `Affects` says. The engine is
-part of the key: a run that another version of it has kept is never taken, whatever made up a key there.
+`Page.key` covers everything in the page that its blocks depend on, and the options that `Affects` names. The engine
+is part of the key, so a run that was cached by another version of it is never used.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ def run_key(page: Page, surroundings: str = "") -> str:
 
 
 def surroundings(project: Project) -> str:
-    """Look again, and return what decides the runs of all pages of a project: the host, the engine and settings."""
+    """Return everything that decides the runs of all pages of a project, looked up again: host, engine and settings."""
     settings = [dict(project.options), project.preload, project.name(project.snippets), project.fences]
     return json.dumps([project.runtime.fingerprint(), engine_digest(), settings], sort_keys=True, default=str)
 

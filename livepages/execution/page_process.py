@@ -131,7 +131,7 @@ def mark_ended(running: Running, number: int, outcome: Outcome, all_after: bool)
         running: the page.
         number: the place of the block.
         outcome: its outcome.
-        all_after: whether those do not run either that do not rest on it.
+        all_after: whether also those do not run that do not depend on it.
     """
     blocks = running.task.blocks
     stopped = stopped_after(number, blocks[number].line)

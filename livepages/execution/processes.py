@@ -36,12 +36,12 @@ class Process:
         self._begun = threading.Event()
 
     def begin(self, pid: int) -> None:
-        """Take note that the process has been forked."""
+        """Note that the process has been forked."""
         self.pid = pid
         self._begun.set()
 
     def end(self, status: int | None) -> None:
-        """Take note that the process has ended; None if that is unknown because the server has ended."""
+        """Note that the process has ended; None if that is unknown because the server has ended."""
         self.status, self.lost = status, status is None
         self._begun.set()
         self.ended.set()
@@ -58,7 +58,7 @@ class Process:
         return self.status
 
     def come_first(self) -> None:
-        """Take back that the process comes after others, as far as the system lets a user do so."""
+        """Restore the priority of the process, as far as the system lets a user do so."""
         with contextlib.suppress(OSError):  # among the processes of other sessions: sched(7), The autogroup feature
             Path(f"/proc/{self.pid}/autogroup").write_text("0", encoding="ascii")
         with contextlib.suppress(OSError):

@@ -51,7 +51,7 @@ class BlockResult:
 
     @cached_property
     def truncated(self) -> Outcome:
-        """The outcome as it is shown and kept, with notes in place of what is too long."""
+        """The outcome as it is shown and kept, with notes instead of too long texts and figures."""
         return truncated(self.outcome)
 
     @property
@@ -73,14 +73,14 @@ class BlockResult:
 
 @dataclass(frozen=True)
 class Run:
-    """The results of a page's blocks, in order, and what they rest on besides the page."""
+    """The results of a page's blocks, in order, and everything else that they depend on."""
 
     results: tuple[
         BlockResult, ...
     ]  # for each block and inline expression, also for those that do not run; then the variants
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
-    files: tuple[str, ...] = ()  # and folders, whose content they rest on; as seen from the project's root
+    files: tuple[str, ...] = ()  # and folders, whose content they depend on; as seen from the project's root
     probes: tuple[str, ...] = ()  # everything else that the page looked up in its surroundings
     contents: Mapping[str, str | None] = field(default_factory=dict, compare=False)  # what files held, by probe
     written: tuple[str, ...] = ()  # files of the project that the page has written itself

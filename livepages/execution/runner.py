@@ -131,7 +131,7 @@ class Runner:
     def _run_page(self, project: Project, running: Running) -> Run:
         """Run the blocks of a page, then those that vary with each of their other parameters."""
         blocks = running.task.blocks
-        # One in a namespace of its own rests on nothing, so it runs with the page.
+        # One in a namespace of its own depends on nothing, so it runs with the page.
         again = [at for at, block in enumerate(blocks) if block.variant_of is not None and not block.options.isolated]
         self._run_blocks(project, running, [at for at in range(len(blocks)) if at not in again])
         for at in again:
@@ -168,19 +168,19 @@ class Runner:
             messages.all.append(BlockFinished(at, Outcome(process_error=process_error)))
 
     def _run_blocks(self, project: Project, running: Running, only: list[int]) -> None:
-        """Run some blocks of a page; where one ends the process, those that do not rest on it in another."""
+        """Run some blocks of a page; where one ends the process, those that do not depend on it in another."""
         blocks = running.task.blocks
         while only:
             ended = self._process(project, running, tuple(only))
             if ended is None:
                 break
-            # Blocks of its namespace rest on the one that ended the process; others need what came before them again.
+            # Blocks of its namespace depend on the one that ended the process; others need what came before them again.
             rest = [at for at in only if at > ended and blocks[at].namespace != blocks[ended].namespace]
             shared = {blocks[at].namespace for at in rest if not blocks[at].options.isolated}
             only = [at for at in range(ended) if blocks[at].namespace in shared] + rest
 
     def _process(self, project: Project, running: Running, only: tuple[int, ...]) -> int | None:
-        """Run some blocks of a page in a process of its own; the one that ended it before its end, if any."""
+        """Run some blocks of a page in a process of its own; return the one that ended the process early, if any."""
         messages, nice = running.messages, 0 if running.urgent else self._nice
         with turn(project, running):
             try:

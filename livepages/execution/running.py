@@ -1,4 +1,4 @@
-"""A page that is being run: which of its blocks are to run, the messages of its process, and the outcomes so far."""
+"""A page that is being run: the blocks to run, the messages of its process, and the outcomes so far."""
 
 import contextlib
 import threading
@@ -50,7 +50,7 @@ class Messages:
         self._partial = b""
 
     def begin(self, file: Path) -> None:
-        """Another process is about to speak, in a file of its own, which is held open here: the page may delete it."""
+        """Begin with the messages of another process, in a file that stays open here, as the page may delete it."""
         self.end()
         self.first, self._file, self._partial = len(self.all), file.open("x+b"), b""
 
@@ -62,7 +62,7 @@ class Messages:
 
     @property
     def latest(self) -> list[Message]:
-        """The messages of the process that spoke last."""
+        """The messages of the last process."""
         return self.all[self.first :]
 
     def read(self, blocks: int) -> None:

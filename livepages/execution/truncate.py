@@ -1,8 +1,7 @@
-"""The limits of what is shown and kept of an outcome: of a longer text a part, with a note of what is left out.
+"""The limits of outcomes that are shown and kept: longer texts are cut, with a note of how much is left out.
 
-All that shows or keeps an outcome does so through `truncated`, so that a page, its notebook and its record say the
-same. Whether a block did what its page says is judged by its whole output. The source of this module goes to readers'
-kernels, too (`livepages.exporters.kernel_bundle`).
+A page, its notebook and its record all use `truncated`, so that they agree; checks use the whole output. The source of
+this module goes to readers' kernels, too (`livepages.exporters.kernel_bundle`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -33,7 +33,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Code:
-    """A block, what stands before each of its lines (blanks in a list, marks in a quotation), and its closed fold."""
+    """A block, the prefix of each of its lines (blanks in a list, marks in a quotation), and its closed fold."""
 
     result: BlockResult
     prefix: str

@@ -13,7 +13,7 @@ WHOLE = "llms-full.txt"
 
 @dataclass(frozen=True)
 class ListedPage:
-    """A page: its title, the address of its Markdown, what it is about, and its questions with their anchors."""
+    """A page: its title, the address of its Markdown, its summary, and its questions with their anchors."""
 
     title: str
     address: str
@@ -22,7 +22,7 @@ class ListedPage:
 
     @property
     def short(self) -> str:
-        """The page in a line, without what it is about."""
+        """The page in a line, without its summary."""
         return f"- [{self.title}]({self.address})"
 
     @property
@@ -39,12 +39,12 @@ class ListedPage:
 def contents(head: str, base: str, parts: Iterable[tuple[str, list[ListedPage]]]) -> dict[str, str]:
     """Return the texts of ``llms.txt`` and of a file for each part with a title, by their names.
 
-    The file of a part has everything. The one of the site lists each page with what it is about; where that is more
+    The file of a part has everything. The one of the site lists each page with its summary; where that is more
     than `LIMIT`, the longest part is listed by titles alone, or is a link to its file, and so on until all fits.
 
     Args:
-        head: what the file of the site begins with: its name as a heading, and what is said of all pages.
-        base: the address of the site, with a slash at its end; empty where nobody knows.
+        head: the beginning of the site's file: its name as a heading, and remarks on all pages.
+        base: the address of the site, with a slash at its end; empty if unknown.
         parts: the titles of parts, empty for pages outside of any, and their pages, in order.
     """
     groups: dict[str, list[ListedPage]] = {}

@@ -1,4 +1,4 @@
-"""The things that a reader's own run of a page needs besides its blocks: packages, settings, modules, conditions."""
+"""Everything besides its blocks that a reader needs to run a page: packages, settings, modules, conditions."""
 
 import ast
 import inspect
@@ -45,7 +45,7 @@ class Download:
 
     @cached_property
     def install(self) -> str:
-        """The arguments with which pip installs what the page imports, as it was when the page ran."""
+        """The arguments of pip that install the packages of the page's imports, in the versions of its run."""
         imported = {name for code in self._sources() for name in _imports(code)}
         imported -= self._modules | sys.stdlib_module_names
         numbers = {**distributions.versions(imported), **self._required()}
@@ -77,7 +77,7 @@ class Download:
         return "\n\n".join([f"{source(SiteFiles)}\n\n\nsite_files = SiteFiles()", *brought])
 
     def guarded(self, block: Block, code: str) -> str:
-        """Code of a block that is left out, with a word why, where the block cannot run."""
+        """Return the code of a block so that it says why, and does nothing else, where the block cannot run."""
         for condition, reason in reversed(self._guards(block)):
             code = f'if {condition}:\n    print("Not run here:", {reason})\nelse:\n{indented(code)}'
         return code
@@ -87,7 +87,7 @@ class Download:
 
     @cached_property
     def _first_user(self) -> Block:
-        """The first block that imports a file of the site; the first of all where none does so by name."""
+        """The first block that imports a file of the site; the first block of all if none does so by name."""
         program = self.page.program
         return next((block for block in program if self._modules.intersection(_imports(block.code))), program[0])
 
@@ -149,7 +149,7 @@ def _imports(code: str) -> Iterator[str]:
 
 
 def _guards(block: Block, page_needs: str) -> Iterator[tuple[str, str]]:
-    """For each thing that keeps a block from running: an expression for whether it does, and one for why."""
+    """Yield two expressions for each condition that keeps a block from running: whether it holds, and the reason."""
     if needs := block.options.needs or page_needs:
         yield f'lacks("{needs}")', f'lacks("{needs}")'
     if block.importorskip:

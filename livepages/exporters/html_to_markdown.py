@@ -1,4 +1,4 @@
-"""HTML that a block has printed, as Markdown: its text, code, links and tables, without what is only layout."""
+"""HTML that a block has printed, as Markdown: its text, code, links and tables, without its layout."""
 
 import re
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ _INLINE = {"a", "abbr", "b", "cite", "em", "i", "label", "mark", "small", "span"
 
 
 def as_markdown(html: str) -> str:
-    """The Markdown of a piece of HTML; empty if nothing in it is text."""
+    """Return the Markdown of a piece of HTML; empty if it has no text."""
     reader = _Converter()
     reader.feed(html)
     reader.close()
@@ -93,7 +93,7 @@ class _Converter(HTMLParser):
             self._text += re.sub(r"([*`<\\])", r"\\\1", re.sub(r"\s+", " ", data))
 
     def end(self) -> str:
-        """All that has been read, as Markdown."""
+        """Return everything read so far as Markdown."""
         self._paragraph()
         return "\n\n".join(block for blocks in self._blocks for block in blocks)
 

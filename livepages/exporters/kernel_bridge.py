@@ -1,4 +1,4 @@
-"""The code that a reader's kernel runs beside the cells of a page, to report of them what a page's process reports.
+"""The code that a reader's kernel runs beside the cells of a page, to report the same of them as a page's process.
 
 The source of this module goes to the kernel with that of the modules that it imports from the engine, as
 `livepages.exporters.kernel_bundle` says. It reports JSON as `repr`, because the reply to an expression holds nothing
@@ -32,8 +32,8 @@ from livepages.worker.names import bound_names, needed_names
 from livepages.worker.text import escaped, mask_addresses, message_of, overwritten
 
 NOT_RUN_HERE = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
-# What a kernel reports in another way than a page's process: where a syntax error is, colors, and the line of a program
-# whose guards are in the notebook's code but not in the page's; and where the page's modules lie.
+# Differences between the reports of a kernel and of a page's process: the place of a syntax error, colors, lines of a
+# program whose guards are in the notebook alone, and the folder of the page's modules.
 KERNELS = (
     (re.compile(r"\(\S+, line \d+\)"), ""),
     (re.compile(r"\\x1b\[[\d;]*m"), ""),
@@ -89,7 +89,7 @@ class KernelBridge:
         shell.events.register("post_run_cell", self._ends)
 
     def at(self, name: str, script: str, start: int) -> None:
-        """Let the next cell be a file of this name, with lines of its own; in the script it begins at `start`."""
+        """Name the file of the next cell, whose lines are its own; in the script it begins at `start`."""
         self._name = name
         self._files[name] = script, start
 
@@ -133,11 +133,11 @@ class KernelBridge:
             }
 
     def prepared(self) -> None:
-        """Note that what precedes the first block has run."""
+        """Note that everything before the first block has run."""
         self._own = {*self._shell.user_ns}
 
     def isolate(self) -> None:
-        """Let the next cell find nothing of the others: names, and settings that it may change.
+        """Run the next cell without the names of the others, and restore the settings that it may change afterwards.
 
         Its own names stay where it looks for them, as what it has registered somewhere is called later.
         """
@@ -150,7 +150,7 @@ class KernelBridge:
         self._settings.enter_context(self._runtime.settings_restored())
 
     def rejoin(self) -> None:
-        """Put back what `isolate` has put aside."""
+        """Undo `isolate`."""
         self._shell.user_module, self._shell.user_ns = self._shared
         sys.modules["__main__"] = self._shared[0]
         self._settings.close()
@@ -228,7 +228,7 @@ class KernelBridge:
         """Return the record of the page on this host as JSON: a ``name``, and a zip archive of ``records/`` in Base64.
 
         Args:
-            given: JSON: the ``page``, the ``files`` that it rests on, the ``keys`` of its blocks and their ``code``.
+            given: JSON: the ``page``, the ``files`` that it depends on, the ``keys`` of its blocks and their ``code``.
         """
         request = json.loads(given)
         about = self._runtime.host()
@@ -255,11 +255,11 @@ class KernelBridge:
 
 
 def needed_parts(above: list[str], code: str) -> list[tuple[int, str]]:
-    """Return what has to run before code can, of the code above it: an index and the code that counts, in order.
+    """Return the parts of the code above that code needs to run first: an index and the part's code, in order.
 
-    That is all of what only imports and calls what it imports, as settings are made; the import statements that bind
-    names which are read later; and all of the last code that binds such a name in any other way. Whatever code does
-    without binding a name, such as adding to a list, is not seen.
+    These are all parts that only import and make settings; the import statements that bind names which are read later;
+    and the last part as a whole that binds such a name in any other way. Effects that bind no name, such as adding to a
+    list, are not seen.
     """
     counts = {index: text for index, text in enumerate(above) if _only_imports(text)}
     wanted = [(len(above), name) for name in needed_names(code)]
@@ -282,7 +282,7 @@ def needed_parts(above: list[str], code: str) -> list[tuple[int, str]]:
 
 
 def _only_imports(code: str) -> bool:
-    """Return whether code imports, and besides at most calls functions of what it imports, whose results it drops."""
+    """Return whether code does nothing but import, and call functions of the imports without using their results."""
     parts = _statements(code)
     return any(map(_is_import, parts)) and all(_is_import(part) or _is_setting(part) for part in parts)
 

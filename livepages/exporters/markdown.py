@@ -19,7 +19,7 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
     Args:
         page: the page.
         run: the results of its blocks.
-        runtime: what ran it.
+        runtime: that ran it.
         found: the page's prose and blocks, in order.
     """
     parts = []
@@ -38,14 +38,14 @@ def plain(page: Page, run: Run, runtime: Runtime, found: Iterable[Prose | Code])
 
 
 def front_matter(page: Page, run: Run, runtime: Runtime, url: str, day: str) -> str:
-    """Return the head of the Markdown file: what the page is, and which versions and device ran it.
+    """Return the front matter of the Markdown file: title, address and so on, versions, and the device it ran on.
 
     Args:
         page: the page.
         run: the results of its blocks.
-        runtime: what ran it.
+        runtime: that ran it.
         url: where the page is published; empty if unknown.
-        day: of its last change, empty where nobody knows.
+        day: of its last change, empty if unknown.
     """
     program = {"versions": runtime.version_label, "device": run.device} if page.program else {}
     facts = {"title": page.title, "description": page.description, "url": url, "changed": day, **program}

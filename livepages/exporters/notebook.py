@@ -4,7 +4,7 @@ The file is written in the form that nbformat gives it (https://nbformat.readthe
 version 4.5), without that library: importing it takes longer than most builds.
 
 A page also runs it for its reader: the metadata of each cell name, under ``live``, the block of the page that it holds
-and what that block must give.
+and the block's expected outcome.
 """
 
 import html
@@ -113,7 +113,7 @@ def _code_cell(download: Download, result: BlockResult, place: str) -> dict[str,
 
 
 def _folded(text: str, title: str) -> str:
-    """Markdown that is shown when its title is clicked, if it has one; the title alone where nothing is to be shown."""
+    """Return Markdown folded under its title, if it has one; the title alone if there is no text."""
     if not title or not text:
         return text or f"**{title}**"
     summary = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(title, quote=False))
@@ -136,7 +136,7 @@ def _about(result: BlockResult, place: str) -> dict[str, Any]:
 
 
 def _standing_alone(svg: str) -> str:
-    """A figure in colors of its own, on white, and of a size of its own."""
+    """Return a figure for use outside the page: with its own colors and size, on white."""
     svg = re.sub(r"var\(--[\w-]+, (#\w+)\)", r"\1", svg)
     svg = re.sub(r"var\(--[\w-]+, currentColor\)", "#222222", svg)
     box = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)

@@ -65,7 +65,7 @@ class SiteFolder:
     """The folder that holds a built site, in which a file of its author is never replaced."""
 
     def __init__(self, folder: Path, docs: Path, emptied: bool) -> None:
-        """Take note of whose files are in it.
+        """Note which files of the author are in it.
 
         Args:
             folder: the folder.

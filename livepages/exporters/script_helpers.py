@@ -1,6 +1,6 @@
 """The helpers of scripts and notebooks, besides the code of their page. Readers get their source (`source`).
 
-Each class and function stands alone: it uses no other name of this module, and imports what it needs.
+Each class and function uses no other name of this module, and imports what it needs.
 """
 
 import inspect

@@ -26,7 +26,7 @@ def check_address(host: str, port: int) -> None:
 
 @contextmanager
 def explained(host: str, port: int) -> Iterator[None]:
-    """Have an error of the system end the command with what is wrong with the address, and what to do.
+    """End the command, at an error of the system, with a message on the address and what to do.
 
     Raises:
         Abort: there was one.

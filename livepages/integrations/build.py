@@ -78,7 +78,7 @@ class Build:
         patience: float,
         finished_late: Callable[[Path], None],
     ) -> None:
-        """`run`, without waiting for pages: they go on, and the site is shown as far as they are, with its faults.
+        """Build as `run` does, without waiting for pages: the site shows them as far as they are, and its faults.
 
         Pages that are so few that they run at once may take so many seconds of `patience` before `catch_up` takes them
         as far as they are; if there are more, they begin when the build is `over`, which so has all processors.
@@ -106,7 +106,7 @@ class Build:
         done: Callable[[Page, Run], None],
         with_faults: bool = False,
     ) -> None:
-        """Bring all up to date, with what makes or begins the runs of stale pages."""
+        """Bring everything up to date; `runs_of` makes or begins the runs of stale pages."""
         may_run = not os.environ.get(NO_EXECUTE)
         held_back, self.held_back = self.held_back, set()
         inventory = read_inventories(self.engine.project)
@@ -138,7 +138,7 @@ class Build:
         before = self._as_before(programs) if any(run.pending for run in runs.values()) else {}
         self.held_back = {path for path in before if not runs[path].pending}
         runs |= before
-        # From here on nothing can go wrong: a build is either what it was before or what it is now.
+        # From here on nothing can fail, so a build is never half old and half new.
         self.inventory, self.unread, self._names = inventory, unread, digest([inventory, sources(guide)])
         self.records = Records(self.engine.project)
         self._changed = history.days(self.engine.project)
@@ -167,7 +167,7 @@ class Build:
     def _as_before(self, pages: Iterable[Page]) -> dict[Path, Run]:
         """Return the runs of those pages as the last build showed them that it showed in part and nobody waits for.
 
-        To show what each has given since takes longer than all the rest of a build.
+        Showing the progress of each would take longer than all the rest of a build.
         """
         before: dict[Path, Run] = {}
         for page in pages:
@@ -184,7 +184,7 @@ class Build:
         return [*awaited, *(path for path, page in self.pages.items() if awaited and status.STATUS in page.text)]
 
     def catch_up(self, path: Path) -> bool:
-        """Take what a page that somebody waits for has given since the build began.
+        """Take the results of a page that somebody waits for since the build began.
 
         Returns:
             whether the page of this file is to be shown anew.
@@ -214,7 +214,7 @@ class Build:
                 self.engine.prepare()
 
     def over(self) -> None:
-        """Note that all has been shown or nothing will be: the pages that this build did not wait for may begin."""
+        """Note that the build has ended: the pages that it did not wait for may begin."""
         self.engine.resume()
 
     @property
@@ -280,7 +280,7 @@ class Build:
         return found
 
     def source(self, path: Path) -> str | None:
-        """The file that a page was read from, as it was then, or as far as it is text; None if it is no page's."""
+        """Return the text of a page's file when it was read, undecodable bytes replaced; None if it is no page's."""
         if path in self.pages:
             return self.pages[path].source
         if path not in self.guide.course.pages or path in self.guide.course.texts:
@@ -320,7 +320,7 @@ class Build:
         return *made_from, self.engine.project.runtime.version_label, self._known(page), known
 
     def _known(self, page: Page) -> object:
-        """Return what `Records.seen` rests on besides the page's program; comparing its value would take far longer."""
+        """Return what `Records.seen` depends on besides the program: it is compared faster than the records."""
         return [(record.host, record.digest) for record in self.records.valid_for(page)]
 
     @property
@@ -335,7 +335,7 @@ class Build:
 
     @property
     def summary(self) -> str:
-        """A line that sums up the build: what became of each block and inline expression, counted once."""
+        """A line that sums up the build: the state of each block and inline expression, counted once."""
         # A page of which plugins and hooks have made another program is shown as that.
         every = {page.path: (page, run) for page, run in (*self.ran, *self.executed.made)}
         unchecked = [(page, run) for page, run in every.values() if page.name not in self._failed]

@@ -61,7 +61,7 @@ class LinkWarnings(logging.Filter):
 
 
 def _line_of_link(page: Page, link: str) -> int | None:
-    """Return the line of a page on which a link stands first; None if an extension or a plugin has made it."""
+    """Return the first line of a page with a link; None if an extension or a plugin has made the link."""
     written = re.compile(rf"""(?:\(|\]:|=)\s*[<"']?{re.escape(link)}(?=[\s)>"']|$)""")
     fences = find_fences(page.text, page.origin, [])
     code = {number for fence in fences for number in range(fence.start, fence.end)}

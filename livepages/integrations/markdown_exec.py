@@ -65,7 +65,7 @@ class ExecutedBlocks:
         return failures_html(self.failures[-1:])
 
     def end(self) -> list[Failure]:
-        """Return what is wrong once the text is converted: blocks that are not in it, and what was wrong before."""
+        """Return the failures of the conversion, with one for each block that the text lacks."""
         for result in self._left:
             self._failed(result.block.line, "the Markdown around it keeps this block from being shown")
         self._left.clear()
@@ -118,7 +118,7 @@ _blocks: WeakKeyDictionary[Markdown, ExecutedBlocks] = WeakKeyDictionary()
 
 
 def show(md: Markdown, blocks: ExecutedBlocks) -> None:
-    """Have the Python fences of the text that `md` converts next show these blocks."""
+    """Show these blocks for the Python fences of the text that `md` converts next."""
     _blocks[md] = blocks
 
 

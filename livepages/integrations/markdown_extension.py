@@ -53,7 +53,7 @@ class LivePagesExtension(Extension):
         self._conversion = conversion
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802  (the name is Python-Markdown's)
-        """Register what shows pages and what checks them."""
+        """Register the processors that show pages and check them."""
         show = _Show(md, self._conversion)
         # After includes are expanded (32) and white space is normal (30), before fences are read (25).
         md.preprocessors.register(show, "livepages", 28)
@@ -127,7 +127,7 @@ class _Show(Preprocessor):
         return self._expanded([*lines, "", stamp, "", *rest.split("\n")])
 
     def _expanded(self, lines: list[str]) -> list[str]:
-        """Return lines without the tabs of a page, which Markdown has expanded by now in its own lines."""
+        """Return lines of a page with tabs expanded, as Markdown has expanded them in its own lines."""
         return [line.expandtabs(self.md.tab_length) for line in lines]
 
     @property
@@ -171,7 +171,7 @@ class _Show(Preprocessor):
         return find_page(build, text)
 
     def _other(self, build: Build, path: Path | None, lines: list[str]) -> list[str]:
-        """Text that is no page: one that cannot be read shows why; no block may go unnoticed."""
+        """Return the lines of a text that is no page, with failures: of reading its page, or of blocks in it."""
         name = build.engine.project.name(path or build.engine.project.docs)
         unread = [failure for failure in build.unread if failure.page == name or not path]
         ours = any(re.match(r"[> \t]*(`{3,}|~{3,})(python|py)\b|<!-- live: ", line) for line in lines)
@@ -186,7 +186,7 @@ class _Show(Preprocessor):
         return [*lines[:at], "", self.md.htmlStash.store(rendering.failures_html(failed)), "", *lines[at:]]
 
     def mark_whole(self, _: Element) -> None:
-        """Note that the text to come is that of the whole page."""
+        """Note that the next text is that of the whole page."""
         self.whole = True
 
     def guide_tree(self, root: Element) -> None:
@@ -195,7 +195,7 @@ class _Show(Preprocessor):
             self.guide.tree(root)
 
     def report(self, failures: list[Failure]) -> None:
-        """Tell of failures found while showing."""
+        """Report failures found while pages are converted."""
         if self._conversion:
             self._conversion.build.fail(failures)
         elif not failures:
@@ -216,7 +216,7 @@ def _inside() -> bool:
 
 
 def _line(page: Page, tex: str) -> int:
-    """The line of a page on which a formula stands; the first if it comes from elsewhere."""
+    """The line of a page that has a formula; the first if it comes from elsewhere."""
     first = tex.partition("\n")[0]
     return next((number for number, line in enumerate(page.source.split("\n"), 1) if first in line), 1)
 

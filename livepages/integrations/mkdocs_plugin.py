@@ -99,7 +99,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return config
 
     def _configure(self, config: MkDocsConfig) -> MkDocsConfig:
-        """Find the project; see that the Markdown extension is there to show what this plugin runs."""
+        """Find the project, and add the Markdown extension if the site does not list it."""
         if self._serving and self._build is None:  # the server looks for its address when every page is converted
             check_address(*config.dev_addr)
         project = self._project(config)
@@ -223,7 +223,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return markdown
 
     def _convert_ahead(self, page: MkDocsPage, config: MkDocsConfig, files: Files) -> None:
-        """Let other processors convert pages that come after, where more than one page is to be converted."""
+        """Convert later pages on other processors, if more than one page is to be converted."""
         self._converted += 1
         if self._converted == 2 and self._files is None:
 
@@ -280,7 +280,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     def _slim(
         self, context: TemplateContext, *, page: MkDocsPage, config: MkDocsConfig, nav: Navigation
     ) -> TemplateContext:
-        """Let the search index read text alone: the spans of highlighted code take it longer than all the rest."""
+        """Show the search index text alone: the spans of highlighted code take it longer than all the rest."""
         self._catch_up(page, config)
         self._content = page.content
         if self._index.has_entries_of(page, config):
@@ -300,7 +300,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
     on_page_context = CombinedEvent(_slim, _whole)
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
-        """Tell of what went wrong when the pages were shown, before any of them is written."""
+        """Report the failures of the conversion, before any page is written."""
         self._end_ahead()
         build = self._current()
         project = build.engine.project
@@ -343,7 +343,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._over()
 
     def _over(self) -> None:
-        """Let pages in the background begin, and the next build."""
+        """Let the pages in the background begin."""
         self._end_ahead()
         self._current().over()
         if self._serving:

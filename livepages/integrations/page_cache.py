@@ -37,7 +37,7 @@ def convert_once(
     missed: Callable[[MkDocsPage, MkDocsConfig, Files], None],
     failed: Callable[[str], str] | None = None,
 ) -> None:
-    """Give the page a `render` that converts only what is new, as far as the extensions of the site allow.
+    """Replace the page's `render` by one that converts only new text, if the extensions of the site allow it.
 
     `missed` is called if the HTML of no earlier build is kept, though it could be. `failed` makes HTML of the message
     of an exception, which is raised otherwise.

@@ -36,7 +36,7 @@ def find_page(build: Build, text: str) -> Path | None:
 
 
 def excerpt(build: Build, text: str) -> tuple[Page, Run, Seen] | None:
-    """Return the page that begins with this text, as far as it goes: a blog shows the beginning of posts."""
+    """Return the part of the page that begins with this text: a blog shows the beginning of posts."""
     for page in build.pages.values() if text else ():
         if page.blocks and f"{normal(page.body)}\n".startswith(f"{text}\n"):
             run = build.run_of(page)
@@ -55,7 +55,7 @@ def excerpt(build: Build, text: str) -> tuple[Page, Run, Seen] | None:
 
 
 def not_of_page(build: Build, path: Path | None, lines: Sequence[str], md: Markdown) -> Failure:
-    """Return the failure of text, said to be of this file, that has blocks and is not that of its page."""
+    """Return the failure of a text with blocks that differs from the page in its file."""
     name = build.engine.project.name(path or build.engine.project.docs)
     page = build.pages.get(path) if path else None
     if page is None:

@@ -183,7 +183,7 @@ class UnreadableItem(pytest.Item):
 
     @classmethod
     def of(cls, parent: PageFile, error: PageError) -> "UnreadableItem":
-        """The item for what is wrong with a page."""
+        """Return the item for a fault of a page."""
         item: UnreadableItem = cls.from_parent(parent, name=f"line {error.line}")
         item.error = error
         return item
@@ -193,7 +193,7 @@ class UnreadableItem(pytest.Item):
         raise self.error
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *_: Any, **__: Any) -> Any:
-        """The failure as page and line, and what is wrong there."""
+        """Return the failure with page and line."""
         return _FailureText(str(excinfo.value))
 
     def reportinfo(self) -> tuple[Path, int, str]:
@@ -273,9 +273,9 @@ class BlockItem(TestBlock):
 
 
 def add(item: pytest.Item, text: str) -> None:
-    """Add a mark to an item, as far as that needs no code of the page, so that marks can select items.
+    """Add a mark to an item, so that marks can select items, unless its arguments need the page's own code.
 
-    What keeps a block from running is found out where it runs.
+    Marks that skip a block are evaluated where it runs.
     """
     mark = ast.parse(text, mode="eval").body
     call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
@@ -349,7 +349,7 @@ class _Runs:
 
 
 def _write_line(config: pytest.Config, message: str) -> None:
-    """Write a line between the marks of the tests, if anybody reports, whatever is captured of the test that runs."""
+    """Write a line between the dots of the tests, if there is a terminal reporter, without its being captured."""
     plugins = config.pluginmanager
     reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
     if reporter:

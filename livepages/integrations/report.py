@@ -17,7 +17,7 @@ class Report:
         self._file = file
 
     def add(self, failures: Iterable[Failure]) -> None:
-        """Tell of failures."""
+        """Append failures."""
         with self._file.open("a", encoding="utf-8") as stream:
             stream.writelines(json.dumps(astuple(failure)) + "\n" for failure in failures)
 

@@ -22,13 +22,13 @@ class ServeScheduler:
         self._awaited = False  # whether a build is under way, or was requested
 
     def build_began(self) -> None:
-        """Note that a build begins, which will show what has finished by then, or hold it back."""
+        """Note that a build begins, which will show the pages that have finished by then, or hold them back."""
         with self._lock:
             self._finished.clear()
             self._awaited = True
 
     def build_ended(self) -> None:
-        """Note that a build ends, and what it shows in part."""
+        """Note that a build has ended, and which pages it shows in part."""
         course = self._build.guide.course
         with self._lock:
             self._awaited = False

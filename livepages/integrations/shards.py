@@ -21,7 +21,7 @@ class Shard:
     count: int
 
     def of(self, seconds: Mapping[Path, float]) -> set[Path]:
-        """The pages of this part, of pages that take so many seconds; the parts take about equally long.
+        """Return the pages of this part, by the seconds that each takes; the parts take about equally long.
 
         Raises:
             ProjectError: there are fewer pages than parts.

@@ -1,4 +1,4 @@
-"""The extensions that a site's Markdown has for fences, tabs and includes, and what it lacks."""
+"""The support of a site's Markdown for fences, tabs and includes."""
 
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def without_tabs(md: Markdown, page: Page) -> list[Failure]:
 
 
 def lacking(md: Markdown, project: Project, include: str, wanted: str, found: str) -> str:
-    """Return what the site's Markdown does not do with an include, and how it will; empty if it does all."""
+    """Return what the site's Markdown does not do with an include, and how to change that; empty if nothing."""
     folder = project.name(project.snippets)
     if "8<-" in found:
         return f"read {include}; add pymdownx.snippets to markdown_extensions, with base_path: [{folder}]"

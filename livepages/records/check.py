@@ -1,7 +1,7 @@
 """Check the result of a block: against what its page expects, and against the records of the same code.
 
-A record of the same kind of host decides, any other only informs. The kind is that of the device and, for a processor,
-of the computer, and the release of the runtime.
+A difference from a record of the same kind of host is a failure, from any other a mismatch. The kind is
+that of the device and, for a processor, of the computer, and the release of the runtime.
 """
 
 from collections.abc import Sequence
@@ -34,8 +34,8 @@ def check_block(
     Args:
         result: of the block.
         run: of its page.
-        seen: what hosts saw of the block.
-        runtime: what ran it here.
+        seen: the recorded outcomes of the block.
+        runtime: that ran it here.
 
     Returns:
         a failure if the block did not do what its page expects, or differs from the record of the same kind of host;

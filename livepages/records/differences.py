@@ -1,7 +1,7 @@
 """The comparison of two outputs of the same code: text exactly, numbers as nearly as float32 can promise.
 
-What differs from run to run, or from one release of the runtime to the next, and means nothing, is set aside:
-addresses, ids of objects, paths, and what the runtime says of itself.
+Differences without meaning, from run to run or from one release of the runtime to the next, are ignored: addresses,
+ids of objects, paths, and the runtime's own messages.
 """
 
 import difflib
@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Protocol
 
 TOLERANCE = 1e-5  # of a number, relative to itself: what sums in another order leave of float32
-# How much of that an array's small numbers may differ by for the sake of its largest: as a part of the tolerance. Where
-# large numbers cancel, their rounding is left; with the usual tolerance this is four times that of float32. Numbers in
-# a sentence have nothing to do with each other, so there each is compared by itself.
+# The tolerance of an array's small numbers relative to its largest, as a part of `TOLERANCE`: where large numbers
+# cancel, their rounding is left. By default this is four times the rounding of float32. Numbers in a sentence are
+# compared one by one.
 ARRAY_SCALE_FACTOR = 0.05
 NUMBERS, WHOLE_NUMBERS = "numbers", "whole numbers"
 
@@ -92,7 +92,7 @@ def differ(
         new: the outcome in the other.
         tolerance: of floating-point numbers, relative to themselves; `TOLERANCE` if zero.
         volatile: whether the output changes from run to run, so that only how the block ended is compared.
-        noise_patterns: what else means nothing, such as messages of the runtime, and the text that stands for it.
+        noise_patterns: patterns of more text without meaning, such as messages of the runtime, and their replacements.
     """
     diff = _diff(old.text, new.text)
     if old.outcome != new.outcome:
@@ -108,7 +108,7 @@ def differ(
 
 
 def _normal(text: str, noise_patterns: Patterns) -> str:
-    """Text without what means nothing."""
+    """Return text with differences without meaning replaced."""
     for pattern, name in (*noise_patterns, *_MEANINGLESS):
         text = pattern.sub(name, text)
     return text

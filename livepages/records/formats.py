@@ -32,10 +32,10 @@ def _dump(data: Mapping[str, Any]) -> str:
 
 
 def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
-    """Return the fields of a host or an entry, of which one is a mapping that holds what is no field.
+    """Return the fields of a host or an entry, of which one is a mapping of all names that are no field.
 
     Raises:
-        RecordError: the mapping would hold something else than `inner`, which may be a name that is not known.
+        RecordError: a value of the mapping is not of the type `inner`, as of an unknown name.
     """
     names = {one.name for one in fields(kind)} - {mapping}
     inside = {name: value for name, value in data.items() if name not in names}
@@ -70,7 +70,7 @@ def page_text(device: str, instruction_set: str, files: Mapping[str, str | None]
 
 @cache
 def read_host(file: Path, _signature: object) -> Host:
-    """Return the host that a file describes; the signature tells whether the file is what it was.
+    """Return the host that a file describes; the signature shows whether the file has changed.
 
     Raises:
         RecordError: it cannot be read.

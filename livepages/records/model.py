@@ -72,7 +72,7 @@ class RecordedOutcome:
     entry: Entry
 
 
-Seen = Callable[[Block], Sequence[RecordedOutcome]]  # what hosts saw of a block
+Seen = Callable[[Block], Sequence[RecordedOutcome]]  # of a block, the outcomes that hosts recorded
 
 
 def newest(seen: Sequence[RecordedOutcome]) -> RecordedOutcome | None:
@@ -81,7 +81,7 @@ def newest(seen: Sequence[RecordedOutcome]) -> RecordedOutcome | None:
 
 
 def entry(result: BlockResult) -> Entry:
-    """Return what is recorded of a block."""
+    """Return the entry of a block for its record."""
     block, outcome, failure = result.block, result.truncated, result.failure
     kind = NOT_RUN if outcome.skipped else FAILED if failure else RAISED if outcome.raised else RAN
     error = outcome.skipped or (failure.message if failure else "")

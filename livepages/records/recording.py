@@ -39,7 +39,7 @@ def check_host_name(name: str) -> None:
 
 
 def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial: bool = False) -> list[Path]:
-    """Write what this host saw of the project's pages. What equals the record that is there stays as it is.
+    """Write the records of this host for the project's pages. An entry that equals the recorded one stays as it is.
 
     The records of a page that was renamed, those of other hosts too, get its new name.
 
@@ -76,7 +76,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
             elif of == name:
                 replaced.append(file)  # by the one that is written below
         old = {record.host.name: record for record in known.of(page)}.get(name, PageRecord(host, ""))
-        # Of a block that did not run because another one failed, nothing is known.
+        # A block that did not run because another one failed has no outcome of its own.
         kept = [_entry_to_keep(old, result, project.runtime) for result in run.program if not result.stopped_by]
         text = page_text(run.device, other, used_files(project, run), kept)
         changed += _written(page_file(project, name, page), text)
@@ -106,7 +106,7 @@ def _check_release(before: Host, here: Host, runtime: Runtime, partial: bool) ->
 
 
 def _merged(before: Host | None, here: Host, partial: bool) -> Host:
-    """Return what is recorded of a host, some or all of whose pages have run again."""
+    """Return the description of a host after some or all of its pages have run again."""
     if partial and before:
         return replace(before, distributions={**before.distributions, **here.distributions})
     return replace(here, commit=here.commit or (before.commit if before else ""))

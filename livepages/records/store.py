@@ -1,7 +1,7 @@
-"""The records of a project, each page's read on first access; and what of them is still about its code.
+"""The records of a project, each page's read on first access; and the entries that are up to date.
 
 A block is known by its key, which covers the code of its page up to it; the files of the project that the page used
-are named with their content. Where either differs from what is there now, the record says nothing about the block.
+are named with their content. Where either has changed since, the record is outdated for the block.
 """
 
 import os
@@ -60,11 +60,11 @@ class Records:
         raise ProjectError(f"{self._project.records}: holds no record of {name!r}; {others}")
 
     def of(self, page: Page) -> list[PageRecord]:
-        """Return what the hosts saw of a page, as it was then."""
+        """Return the records of a page, whatever its code was when they were made."""
         return [record for host in self.hosts if (record := self._page(host, page, []))]
 
     def valid_for(self, page: Page) -> list[PageRecord]:
-        """`of`, without those of other content of the project's files, and without the entries of other code."""
+        """Return the records of a page whose files are unchanged, with the entries whose code is unchanged."""
         keys = {short_key(block) for block in page.cases}
         return [
             replace(record, entries={key: entry for key, entry in record.entries.items() if key in keys})
@@ -73,7 +73,7 @@ class Records:
         ]
 
     def seen(self, page: Page) -> Seen:
-        """Return a function from a block of a page to what hosts recorded of it, as far as it is up to date."""
+        """Return a function from a block of a page to its recorded outcomes that are up to date."""
         records = self.valid_for(page)
 
         def seen(block: Block) -> list[RecordedOutcome]:

@@ -11,8 +11,8 @@ _ID = re.compile(r"""<[^>]*\s(?:id|name)=["']?([^"'\s>]+)""")
 
 
 def anchors(page: Page, run: Run) -> dict[int, str]:
-    """For each block, by its index, what a link to it ends with: its own id, or its section and its place among those
-    shown there; for one of which nothing is shown, and for an inline expression, its section."""
+    """Return the anchor of each block, by its index: its own id, or its section and its place among those shown there;
+    of a block of which nothing is shown, and of an inline expression, the section."""
     places: Counter[str] = Counter()
     found = {}
     for result in run.on_page:

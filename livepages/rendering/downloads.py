@@ -48,7 +48,7 @@ def _href(place: SitePaths, form: str) -> str:
 
 
 def at_end(place: SitePaths, more: str) -> str:
-    """Return what stands at the end of a page, as HTML: its downloads, `more` of them, and the button that runs it."""
+    """Return the end of a page as HTML: its downloads, `more` of them, and the button that runs it."""
     return (
         f'<span class="live-downloads">Take it with you: <a {_href(place, "script")} download>script</a>, '
         f"<a {_href(place, 'notebook')} download>notebook</a>, <a {_href(place, 'markdown')}>Markdown</a> {_COPY}"

@@ -1,4 +1,4 @@
-"""Failures as HTML: in the place of a block's result, of a page, or above what is wrong in a page's text."""
+"""Failures as HTML: instead of a block's result or of a page, or above the wrong lines of a page's text."""
 
 import html
 import re
@@ -72,6 +72,6 @@ def with_faults(page: Page, lines: Sequence[str], stash: Stash) -> list[str]:
 
 
 def below_title(lines: Sequence[str]) -> int:
-    """Return the number of the line below the title of a page, whose place in the page Markdown's readers rely on."""
+    """Return the number of the line below the title of a page, which must stay the first."""
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     return min(first + lines[first].startswith("# "), len(lines) - 1)

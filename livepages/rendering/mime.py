@@ -56,7 +56,7 @@ def image_svg(data: MimeData) -> str:
 
 
 def text_html(data: MimeData) -> str:
-    """Return HTML as it is."""
+    """Return HTML unchanged."""
     return f'<div class="live-html">{data.content}</div>'
 
 
@@ -89,7 +89,7 @@ def render(bundle: Mapping[str, str], block: Block, number: int = 0) -> str:
 
 
 def folded(kind: str, body: str) -> str:
-    """Return output as HTML; of a long one, what comes after its first lines opens on demand."""
+    """Return output as HTML; the lines of a long one after its first are folded."""
     lines = body.split("\n")
     more = ""
     if len(lines) > LONG:

@@ -1,4 +1,4 @@
-"""The Markdown of a page with a source and a result in the place of each Python fence.
+"""The Markdown of a page whose Python fences are replaced by their source and result.
 
 The layout of source and result is markdown-exec's (`add_source`), and so are the words for it; not its execution.
 """

@@ -22,7 +22,7 @@ class ResultRenderer:
     run: Run
     runtime: Runtime
     seen: Sequence[RecordedOutcome]  # what hosts recorded of the block
-    anchor: str  # what a link to it ends with
+    anchor: str  # the fragment of a link to it
     variants: tuple["ResultRenderer", ...] = ()  # of the block with its other parameters
 
     @property

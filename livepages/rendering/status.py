@@ -26,7 +26,7 @@ def lines(
 ) -> list[str]:
     """A page's lines, with the status of all pages where the page wants it.
 
-    `built` says from what the site is built, and `anchor` returns what a link to a block ends with.
+    `built` names the commit that the site is built from, and `anchor` returns the fragment of a link to a block.
     """
     made = [built, "", *_Status(here, [page for page in pages if page.program], records, anchor).lines()]
     return [new for line in text for new in (made if line == STATUS else [line])]

@@ -20,7 +20,7 @@ _KEYWORDS = (
     *("cont", "expected-output", "expected-output-ignore-whitespace", "expect-error", "expect-exception"),
     *("importorskip(…)", "skip", "skipfile", "skipif(…)"),
 )
-# Marks that pytest carries out in its own process, where no block runs, and what to do instead.
+# Marks that pytest applies in its own process, where no block runs, and what to do instead.
 _WITHOUT_EFFECT = {
     "filterwarnings": "call warnings.filterwarnings in the block",
     "parametrize": "write a loop in the block",
@@ -64,7 +64,7 @@ def read_comments(
 
 
 class _Reader:
-    """The comments read so far that wait for their fence, and the fences found."""
+    """The fences found so far, and the comments about the next one."""
 
     def __init__(self, lines: Sequence[str], origin: Sequence[int], faults: list[LineError]) -> None:
         self._lines, self._origin, self._faults = lines, origin, faults

@@ -26,7 +26,7 @@ class Varied:
         return tuple(sorted(range(len(numbers)), key=numbers.__getitem__)) if None not in numbers else ()  # type: ignore[arg-type]
 
     def assignment(self, value: str) -> str:
-        """Return the line of code that gives the name one of its values, with the others in a comment."""
+        """Return the line of code that assigns one of the values, with the others in a comment."""
         return f"{self.name} = {value}  # or {', '.join(other for other in self.values if other != value)}"
 
 

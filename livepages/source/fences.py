@@ -14,7 +14,7 @@ PYTHON = ("python", "py")
 
 
 class LineError(Exception):
-    """A line of the page, from 1, that cannot be taken as it is."""
+    """A line of the page, from 1, that has an error."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -110,7 +110,7 @@ def find_fences(
     Args:
         lines: the lines.
         origin: for each of them its line in the page.
-        errors: to which the first is added of what a renderer would not take as a fence; the fences above it are found.
+        errors: to which the first line is added that a renderer would not read as a fence; only those above are found.
 
     Raises:
         LineError: it is there, and `errors` is not given.
@@ -183,7 +183,7 @@ def is_indented_code(lines: Sequence[str], number: int) -> bool:
 
 
 def _is_contained(lines: Sequence[str], number: int, width: int, less: float = math.inf) -> bool:
-    """Return whether lists, tabs and admonitions hold a line that is indented so far, and in each by less than that."""
+    """Return whether a line so indented is in a list, tab or admonition, and in each indented by less than `less`."""
     indent = width
     while indent >= 4 and number > 0:
         number -= 1

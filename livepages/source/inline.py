@@ -12,14 +12,14 @@ MARK = "{python}"
 
 @dataclass(frozen=True)
 class InlineExpression:
-    """An expression in prose, and where its code span is: the line of the text, from 0, and the columns of that."""
+    """An expression in prose, with the line of its code span in the text, from 0, and the columns in that line."""
 
     line: int
     columns: tuple[int, int]
     code: str
 
 
-# What hides a code span, in the order in which Markdown finds it: an escape, a comment, HTML that is taken as it is.
+# Code spans, and what hides them, in the order in which Markdown finds them: an escape, a comment, HTML left alone.
 _SPAN = re.compile(
     r"(?P<hidden>\\[\\`]|<!--.*?(?:-->|\Z)|<(?P<tag>pre|script|style|textarea)\b.*?(?:</(?P=tag)>|\Z))"
     r"|(?P<ticks>`+)(?P<code>.+?)(?<!`)(?P=ticks)(?!`)|`+",
@@ -75,7 +75,7 @@ def _parts(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _is_open(part: str) -> bool:
-    """Return whether a comment, or HTML that is taken as it is, has begun and not ended yet."""
+    """Return whether a comment, or an HTML element whose content Markdown leaves alone, is still open."""
     found = [match for match in _SPAN.finditer(part) if match["hidden"]]
     return bool(found) and found[-1].end() == len(part)
 

@@ -1,4 +1,4 @@
-"""The options of a block whose fence markdown-exec executes: its own, and ours among those that are extra to it."""
+"""The options of a block whose fence markdown-exec executes: its own, and those that only this library knows."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -95,7 +95,7 @@ def _entries(file: Path, label: str) -> Iterator[tuple[str, str, bool]]:
             raise ProjectError(f"{label}:{number}: {line!r} is not a name and its path")
         if name <= last:
             raise ProjectError(
-                f"{label}:{number}: {name} does not come after {last}; names are sorted, each stands once"
+                f"{label}:{number}: {name} does not come after {last}; names are sorted, and each is there once"
             )
         last = name
         yield name, urljoin(base, path), kind == "module"
@@ -188,7 +188,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[ast.alias, st
 
 
 def _bound(scope: ast.AST) -> dict[str, str]:
-    """The names that a scope binds, and the full names of what is imported; that of anything else is empty."""
+    """The names that a scope binds, each with its full name if it is imported, else with none."""
     imported, other = {}, set()
     for node in _within(scope):
         match node:

@@ -19,8 +19,8 @@ from livepages.worker import is_device
 class Affects(Enum):
     """The effect of an option, which decides whether a block's result holds when the option gets another value."""
 
-    PROGRAM = "which blocks run, and on what each rests; a block's key covers those it rests on"
-    RUN = "what running the block gives; its value belongs to the block's key"
+    PROGRAM = "which blocks run, and which others each depends on; a block's key covers those"
+    RUN = "the outcome of the block; its value belongs to the block's key"
     CHECK = "what the result must be and how long it may take; no part of the key"
     PAGE = "how the page shows the block"
 

@@ -35,12 +35,12 @@ KEY_VERSION = "1"  # raise it when the same code, run by a newer engine, would g
 
 
 def read_page(path: Path, project: Project, data: bytes | None = None, with_faults: bool = False) -> Page:
-    """Read the page in a Markdown file of a project, or in the data that stands for this file's.
+    """Read the page in a Markdown file of a project, or in the data given instead of the file's.
 
     Args:
         path: the file.
         project: the project.
-        data: what stands for the file's.
+        data: read instead of the file.
         with_faults: whether to return a page that has `faults`, as far as it can be read.
 
     Raises:
@@ -132,7 +132,7 @@ def _with_faults(page: Page, errors: Iterable[LineError], origin: Sequence[int])
 def _executed_page(text: str, path: Path, project: Project) -> Page:
     """Read a page of a site in which only the fences run that markdown-exec would execute.
 
-    Everything else on it is for others to read: nothing but an option of ours can be wrong.
+    Everything else on it is read by other programs, so only our options can be wrong.
     """
     lines = text.split("\n")
     try:
@@ -158,7 +158,7 @@ def _any_front_matter(lines: list[str]) -> int:
 
 
 def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: Project) -> Page:
-    """Return a page as it is after plugins and hooks have made these lines of it, includes expanded.
+    """Return a page whose text plugins and hooks have changed to these lines, includes expanded.
 
     Args:
         path: its file, which need not be there: plugins make pages, too.
@@ -210,7 +210,7 @@ def _blocks(
     settings: Settings,
     faults: list[LineError],
 ) -> Iterator[Block]:
-    """The blocks of a page; what is wrong with one is added to its faults, so that all are reported at once."""
+    """Yield the blocks of a page; their faults are added to a list, so that all are reported at once."""
     faults += (fault for fence in fences for fault in _lookalikes(fence, origin[fence.start]))
     beginning = digest(KEY_VERSION, json.dumps(list(settings.runtime.values()), sort_keys=True))
     digests = {"": beginning}  # by session
@@ -231,7 +231,7 @@ def _blocks(
             faults.append(LineError(line, "cont: a block that is isolated continues no other"))
         options = replace(options, raises=options.raises or commented.raises)
         options = replace(options, source="none") if fence.comment else options
-        # A block in a namespace of its own rests on no other, and no other rests on it.
+        # A block in a namespace of its own depends on no other, and no other depends on it.
         before = digests.get(options.session) or digest(beginning, options.session)
         before = beginning if options.isolated else before
         block = Block(
@@ -270,7 +270,7 @@ def _varied(block: Block, key: Callable[[str], str]) -> Block:
 
     Args:
         block: with the code of its fence.
-        key: gives the key of a code.
+        key: returns the key of a code.
     """
     varied = block.options.vary
     if not varied:
@@ -295,7 +295,7 @@ def _inline(
 ) -> Iterator[Block]:
     """Yield the inline expressions of a page, each with the index of the block above it; one that has none is a fault.
 
-    Later blocks do not rest on them, so their keys do not cover them.
+    Later blocks do not depend on them, so their keys do not cover them.
     """
     above = None
     program = deque(block for block in blocks if block.runs)
@@ -340,7 +340,7 @@ def _numbered(blocks: Sequence[Block], inline: Sequence[Block]) -> tuple[tuple[B
 
 
 def _lookalikes(fence: Fence, line: int) -> Iterator[LineError]:
-    """Yield what keeps a fence from being read as the author means it."""
+    """Yield the errors of a fence that looks as if it should run."""
     language, info = fence.language, fence.info
     if language in PYTHON and not re.match(r"(python|py)(\s|$)", info):
         yield LineError(line, f"write the fence as ```python, not ```{info}")

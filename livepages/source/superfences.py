@@ -1,4 +1,4 @@
-"""The fences that markdown-exec executes, as pymdownx.superfences finds them, and those that it does not by mistake."""
+"""The fences that markdown-exec executes, as pymdownx.superfences finds them, and those that look so but are not."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ class ExecutedFence:
     options: Mapping[str, Any]  # as markdown-exec's `validator` sorts them
 
     def program(self, origin: Sequence[int]) -> tuple[str, tuple[int, ...]]:
-        """Return the Python in it, and for each line of that the line of the page, as `origin` has it for the text."""
+        """Return its Python code, and for each line of that the line of the page, by the `origin` of the text."""
         lines = list(enumerate(self.fence.content, self.fence.start + 1))
         if self.language == "pycon":  # markdown-exec runs what follows a prompt
             lines = [(number, line[4:]) for number, line in lines if line.startswith((">>> ", "... "))]

@@ -41,12 +41,12 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     Args:
         job: the page.
         runtime: has been imported.
-        dependencies: notes what this process looks up, if it was set up for the page; else it is set up now.
+        dependencies: notes what this process looks up; None if the process is yet to be set up for the page.
     """
     folder = Path(job.folder)
 
     def report(message: Message) -> None:
-        # No descriptor is kept, which the page might close, or come by another file under the number of.
+        # No descriptor stays open: the page might close it, or open another file with its number.
         messages = os.open(folder / MESSAGES, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
             os.write(messages, encode(message))
@@ -64,7 +64,7 @@ def run_job(job: Job, runtime: Runtime, dependencies: Dependencies | None) -> No
     gc.unfreeze()
     try:
         dependencies = dependencies or set_up(job, runtime, folder.parent)
-    except Exception as refusal:  # noqa: BLE001  (what the runtime has against a name or a value)
+    except Exception as refusal:  # noqa: BLE001  (whatever the runtime raises for a name or a value)
         report(SettingsRejected(f"{type(refusal).__name__}: {refusal}"))
         return
     interpreter = Interpreter(job, runtime, renamed)

@@ -1,4 +1,4 @@
-"""The blocks of a page, run one after another: what each does, and what of it shows later."""
+"""Run the blocks of a page one after another, and report their outcomes, with late output and threads left running."""
 
 import gc
 import os
@@ -34,7 +34,7 @@ THREAD_GRACE = 1.0  # seconds, of a computer with little else to do, in which th
 
 
 class Blocks:
-    """The blocks of a page, run one after another, with what has become of those before."""
+    """The blocks of a page, run one after another, with the outcomes so far."""
 
     def __init__(
         self, job: Job, runtime: Runtime, interpreter: Interpreter, capture: Capture, guard: Guard, work: str
@@ -44,9 +44,9 @@ class Blocks:
         Args:
             job: the page.
             runtime: has been set up for it.
-            interpreter: what runs the blocks.
-            capture: what takes their output; has begun that of the first.
-            guard: notices which of them closes what it did not open.
+            interpreter: runs the code of the blocks.
+            capture: takes their output; has begun with the first block.
+            guard: finds out which of them closes descriptors that it did not open.
             work: the folder that each must leave as the working directory; empty if any may be.
         """
         self._job, self._runtime, self._interpreter = job, runtime, interpreter
@@ -60,7 +60,7 @@ class Blocks:
         self._unbound = {block.namespace: NotBound() for block in job.blocks}
 
     def run(self, number: int) -> Iterator[Message]:
-        """Run a block, unless it must not; yield the messages of its beginning and its end as they happen."""
+        """Run a block, unless it is to be skipped; yield the messages of its start and its end as they happen."""
         block = self._job.blocks[number]
         unbound = self._unbound[block.namespace]
         if block.namespace in self._stopped:
@@ -85,7 +85,7 @@ class Blocks:
         yield BlockFinished(number, outcome)
 
     def _execute(self, number: int, block: BlockSpec) -> Outcome:
-        """Run a block; its outcome, whatever it was to be."""
+        """Run a block and return its outcome, whether it is the expected one or not."""
         figures.house_style.begin(block.code)
         before = self._runtime.counts()
         start = time.perf_counter()
@@ -106,14 +106,14 @@ class Blocks:
         return replace(outcome, streams=streams, process_error=process_error)
 
     def _draw(self, outcome: Outcome) -> Outcome:
-        """The outcome of a block with what its last expression shows and its open figures, or with what they raised."""
+        """Return the outcome with displays and open figures, or with the exception that rendering these raised."""
         try:
             return replace(outcome, displays=self._displays.take(), figures=tuple(figures.take_open()))
         except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
             return replace(outcome, raised=self._interpreter.describe(error))
 
     def end(self) -> Iterator[Message]:
-        """Yield what showed after the blocks had ended: late output, and threads that they left running."""
+        """Yield the output that came after blocks had ended, and the threads that they left running."""
         left = _left_running(self._started)
         # Of threads that were waited for, and of processes that were not.
         for number, streams in self._capture.late().items():

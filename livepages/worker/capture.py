@@ -17,7 +17,7 @@ OUTPUT_LIMIT = 1_000_000  # bytes a block may write
 
 
 class _Stderr(io.RawIOBase):
-    """File descriptor 2, with marks around what is written here, as descriptors 1 and 2 share one file."""
+    """File descriptor 2; marks around its text tell it from that of descriptor 1, which shares the file."""
 
     mark = b""
 
@@ -56,7 +56,7 @@ class Capture:
 
         Args:
             folder: to be made, for the files.
-            tidy: what becomes of what is written to standard error.
+            tidy: replaces the text of standard error, as by `scrub_paths`.
         """
         self._folder, self._tidy = folder, tidy
         self._file = folder
@@ -66,7 +66,7 @@ class Capture:
         folder.mkdir()
 
     def begin(self, block: int) -> None:
-        """From now on, what is written belongs to this block."""
+        """Capture everything written from now on as the output of this block."""
         if self._file != self._folder:
             self._flush()
         self._file = self._folder / str(block)

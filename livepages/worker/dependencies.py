@@ -1,9 +1,9 @@
 """The dependencies of a page besides its own text: everything that it looks up in its surroundings while it runs.
 
 Files and folders that it opens or looks through are noted by name, as are the source files of its modules; below the
-root of the project by their name there, so that it does not matter where the project lies. All else that it asks is
-noted as a probe: which files and folders there are, environment variables, modules that it looks for,
-versions. Asking changes nothing for the page.
+root of the project by their name there, so that it does not matter where the project lies. Everything else
+is noted as a probe: whether a file or folder exists, an environment variable, a module, a version. The page notices
+nothing of it.
 
 What is read by a program that the page starts, or by a library that opens files without Python, cannot be observed. The
 files that their arguments name are noted here, those that the code names outside of this process
@@ -67,7 +67,7 @@ class Dependencies:
         """
         self._process, self._began, self._report = os.getpid(), time.time(), report
 
-    # --- what there is to watch ----------------------------------------------------------------------------------
+    # --- hooks ---------------------------------------------------------------------------------------------------
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         match event:
@@ -123,7 +123,7 @@ class Dependencies:
         frame: FrameType | None = sys._getframe(1)
         while frame and _module(frame) == "importlib":
             frame = frame.f_back
-        # A runtime that looks for its plugins would make every page rest on all that is installed.
+        # A runtime that looks for its plugins would make every page depend on every installed distribution.
         if context.name or not frame or _module(frame) not in self._own:
             self._add("probes", f"distribution {context.name or ''}")
         return ()
@@ -138,12 +138,12 @@ class Dependencies:
         own = flags & (os.O_TRUNC | os.O_EXCL) or flags & (os.O_WRONLY | os.O_RDWR) == os.O_WRONLY
         if own or (flags & os.O_CREAT and not self._untracked(os.path.exists, file)):
             self._written.add(file)
-        # Who looks for distributions tries whether each folder of modules is an archive.
+        # `importlib.metadata` tries whether each folder of modules is an archive.
         elif not file.endswith(".pyc") and file not in sys.path and not self._untracked(os.path.isdir, file):
             self._note("files", file)
 
     def _started(self, arguments: Any) -> None:
-        """A program is started: note the files and folders that its arguments name."""
+        """Note the files and folders that the arguments of a program name."""
         for argument in [arguments] if isinstance(arguments, str | bytes) else arguments or ():
             text = os.fsdecode(argument)
             names = [text, *re.findall(re.escape(self._root) + r"[^\s'\"]*", text)]
@@ -151,7 +151,7 @@ class Dependencies:
                 if "\0" not in name and self._untracked(os.path.exists, name):
                     self._note("files", name)
 
-    # --- what is noted -------------------------------------------------------------------------------------------
+    # --- notes ---------------------------------------------------------------------------------------------------
 
     def _untracked(self, function: Callable[[str], bool], path: str) -> bool:
         """Call a function of a path without noting the dependency."""
@@ -217,10 +217,10 @@ class Dependencies:
         finally:
             self._busy.now = was
 
-    # --- what was noted ------------------------------------------------------------------------------------------
+    # --- results -------------------------------------------------------------------------------------------------
 
     def files(self) -> tuple[str, ...]:
-        """Files opened, or looked for in vain, folders looked through, and the source files of modules."""
+        """Files opened or not found, folders listed, and the source files of modules."""
         for module in list(sys.modules.values()):
             file = getattr(module, "__file__", None)
             if isinstance(file, str) and not is_installed(file, self._root):
@@ -268,8 +268,8 @@ def _database(name: Any) -> Any:
 def _variables(ask: Callable[[str], None]) -> Any:
     """A class for ``os.environ`` that notes which variables are read, except those that the process has set itself.
 
-    Who goes through all of them is taken to hand them on to another process, or to look for names that the runtime and
-    Python read, which are known anyway (`Runtime.fingerprint`).
+    Code that iterates over all of them is assumed to pass them to another process, or to look for names that the
+    runtime and Python read, which are known anyway (`Runtime.fingerprint`).
     """
     own: set[str] = set()
     handed_on: set[str] = set()

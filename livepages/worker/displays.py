@@ -19,7 +19,7 @@ _METHODS = {
 
 
 def compile_block(source: str, name: str, flags: int, futures: int) -> list[CodeType]:
-    """Compile a block: its statements, and the expression that it ends with, if any, for ``sys.displayhook``.
+    """Compile a block: its statements, and its last expression, if it ends with one, for ``sys.displayhook``.
 
     Args:
         source: the code.
@@ -41,7 +41,7 @@ def compile_block(source: str, name: str, flags: int, futures: int) -> list[Code
 
 
 class DisplayHook:
-    """A ``sys.displayhook`` that keeps values which show more of themselves than text."""
+    """A ``sys.displayhook`` that keeps values that have more than a text representation."""
 
     def __init__(self) -> None:
         self._values: list[object] = []
@@ -52,7 +52,7 @@ class DisplayHook:
             self._values.append(value)
 
     def take(self) -> tuple[dict[str, str], ...]:
-        """Return what the values taken so far show, by MIME type; of those that show more than text.
+        """Return the MIME bundles of the values so far that have more than a text representation.
 
         Raises:
             Exception: what a method of theirs raises.

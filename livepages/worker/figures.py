@@ -41,7 +41,7 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-# What saves a figure in a file, which is to be the one that a reader of the page gets.
+# Code that saves a figure in a file, which must be the same as for a reader who runs the code.
 _SAVES = re.compile(r"\b(?:savefig|print_figure|PdfPages)\b|\.save\([^()]*(?:\bdpi\b|\.(?:png|jpe?g|pdf|svg)\b)")
 
 

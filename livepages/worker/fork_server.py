@@ -1,7 +1,7 @@
 """The process that pages are forked from: it has imported the runtime, and touched no device.
 
-What a page imports before it does anything else is imported in a copy of that process (`templates`), which all pages
-that begin alike are forked from.
+The first imports of a page are made in a copy of that process (`templates`), from which all pages with the same first
+imports are forked.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ from livepages.worker.protocol import CRASH, EXIT_CANNOT_REPORT, Exited, Forked,
 from livepages.worker.runtime import Runtime
 from livepages.worker.templates import READY, import_modules, not_loaded
 
-TEMPLATES = 4  # that are kept at a time, of which each holds the memory of what it has imported
+TEMPLATES = 4  # kept at a time; each holds its imports in memory
 IMPORT_LIMIT = 60.0  # seconds that one may take; then pages import for themselves
 RunJob = Callable[[Job, Runtime, Dependencies | None], None]
 
 
 def supervise(runtime: Runtime, folder: Path, run_job: RunJob) -> int:
-    """Serve in a process of its own; when that has ended, however it did, end what it has left, and delete the folder.
+    """Serve in a child process; when it has ended, in whatever way, end its processes and delete the folder.
 
     Neither ends by a signal to the group that they share with the build: both end when the build does, or closes them.
     """
@@ -126,9 +126,9 @@ class Forker:
     Args:
         runtime: has been imported.
         folder: holds the folders of all runs.
-        before: what a page's process does at the signals that this one ignores.
+        before: the handlers of a page's process for the signals that this one ignores.
         lock: a descriptor that is not for pages.
-        run_job: what a page's process does.
+        run_job: called in a page's process.
     """
 
     def __init__(
@@ -353,7 +353,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _job(line: bytes) -> Job | None:
-    """The job of a line; None if it is none, as only what is not the build would write."""
+    """Return the job in a line; None for any other line, which the build does not write."""
     with contextlib.suppress(Exception):  # whatever a line is made of
         message = decode(line)
         if isinstance(message, Job):
@@ -362,14 +362,14 @@ def _job(line: bytes) -> Job | None:
 
 
 def _reseed() -> None:
-    """Give this process random numbers of its own, where NumPy was imported before the fork; Python's are by itself."""
+    """Give this process random numbers of its own, where NumPy was imported before the fork; Python does so itself."""
     if random := sys.modules.get("numpy.random"):
         random.seed()
 
 
 def _lower_priority(nice: int) -> None:
-    """Let others have the processor first, by so much as in `os.nice`: by itself that counts among the processes of a
-    session alone, and a page has one of its own (sched(7), The autogroup feature)."""
+    """Let other processes have the processor first, as `os.nice` does. That alone counts within a session, and a page
+    has one of its own (sched(7), The autogroup feature)."""
     os.nice(nice)
     if nice:
         with contextlib.suppress(OSError):
@@ -386,7 +386,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _end_orphans(running: Iterable[int]) -> None:
-    """End what a page has left behind in sessions of its own: when the page has ended, that is this process's child."""
+    """End a page's processes in sessions of their own: when the page has ended, they are this process's children."""
     with contextlib.suppress(OSError):
         me = os.getpid()
         while left := {*map(int, Path(f"/proc/{me}/task/{me}/children").read_text("ascii").split())} - {*running}:

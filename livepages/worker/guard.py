@@ -1,11 +1,11 @@
-"""A descriptor that shows whether a page closes what it did not open."""
+"""A check for pages that close descriptors which they did not open."""
 
 import os
 from pathlib import Path
 
 
 class Guard:
-    """A descriptor that a page has no business with: to find out whether it closes what it did not open."""
+    """A descriptor that the page did not open, watched in case the page closes it."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "guard"

@@ -29,7 +29,7 @@ class _SourceLoader(SourceFileLoader):
 
 
 def import_from_source(root: str) -> None:
-    """Let this process neither read nor write bytecode of modules below the root of the project."""
+    """Keep this process from reading and writing bytecode of modules below the root of the project."""
     finder = FileFinder.path_hook(
         (ExtensionFileLoader, EXTENSION_SUFFIXES),
         (_SourceLoader, SOURCE_SUFFIXES),

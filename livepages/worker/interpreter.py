@@ -43,13 +43,13 @@ class Interpreter:
         Args:
             job: the page.
             runtime: has been imported.
-            renamed: what becomes of the message of an exception.
+            renamed: replaces folders in the message of an exception, as `rename_known` makes it.
         """
         name, blocks, file = job.name, job.blocks, Path(job.folder, "script", job.name)
         self._name, self._root, self._runtime, self._renamed = name, job.root, runtime, renamed
         script = "\n".join(block.code for block in blocks if not block.is_inline)
         named = {block.file: block for block in blocks if block.file}
-        # What each file of a traceback holds, and how many lines of the script come before that.
+        # The text of each file of a traceback, and the number of lines of the script before it.
         for file_name, text in {name: script, **{key: block.code for key, block in named.items()}}.items():
             # Lines as Python counts them: other characters end lines for `str.splitlines` too.
             linecache.cache[file_name] = (len(text), None, [f"{line}\n" for line in text.split("\n")], file_name)
@@ -73,7 +73,7 @@ class Interpreter:
         return Namespace(module)
 
     def _use(self, namespace: Namespace, *under_way: BlockSpec) -> None:
-        """Have a namespace be the program, and its script that of the blocks run so far, and of one under way."""
+        """Make a namespace `__main__`, and write the script of the blocks run so far, and of one under way."""
         sys.modules["__main__"] = sys.modules[namespace.module.__name__] = namespace.module
         text = ""
         for block in (*namespace.completed, *under_way):
@@ -83,7 +83,7 @@ class Interpreter:
         self._file.write_text(_futures_first(text), encoding="utf-8")
 
     def execute(self, block: BlockSpec) -> BaseException | None:
-        """Run a block in its namespace; the exception it ended with, if any."""
+        """Run a block in its namespace; return the exception that ended it, if any."""
         if not block.isolated:
             return self._execute(block, self._namespaces.setdefault(block.namespace, self._new_namespace(block.module)))
         try:
@@ -126,7 +126,7 @@ class Interpreter:
         return None
 
     def describe(self, error: BaseException) -> Raised:
-        """An exception as its page shows it: the page's and the project's own frames, then the message."""
+        """Return an exception for its page: the page's and the project's own frames, then the message."""
         own = traceback.TracebackException.from_exception(error)
         seen: set[int] = set()
         text = "".join(self._format(own, seen)).rstrip("\n")
@@ -177,7 +177,7 @@ class Interpreter:
 
 @contextlib.contextmanager
 def _width(columns: int) -> Iterator[None]:
-    """Have programs find a terminal of so many columns, if there is a number of them."""
+    """Set the width of the terminal that programs find; 0 leaves it as it is."""
     if not columns:
         yield
         return

@@ -101,7 +101,7 @@ class JaxRuntime(Runtime):
         return found + [f"TPU {Path(file).name}" for file in sorted(glob.glob("/dev/accel*"))]
 
     def describe(self) -> dict[str, Any]:
-        """Implement `Runtime.describe` with JAX in a process of its own, which gives the devices back."""
+        """Implement `Runtime.describe` with JAX in a process of its own, which releases the devices."""
         command = [sys.executable, "-P", "-c", _DESCRIBE]
         process = subprocess.run(command, capture_output=True, text=True, check=False)
         if process.returncode:
@@ -220,10 +220,10 @@ class JaxRuntime(Runtime):
 
 
 def _keep_whole_programs() -> None:
-    """Have JAX write each compiled program in one step, and compile anew what it cannot read.
+    """Make JAX write each compiled program in one step, and compile those again that it cannot read.
 
-    Pages that run side by side share the folder of compiled programs. By itself JAX reads there what another process is
-    still writing, and warns of it in the output of the page.
+    Pages that run side by side share the folder of compiled programs. Without this, JAX reads files that another
+    process is still writing, and warns of them in the output of the page.
     """
     try:
         from jax._src import compilation_cache

@@ -14,8 +14,7 @@ from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 OUT, ERR = "out", "err"  # the streams that a block writes to
-# In the folder of a run: the messages of its process, the output of the blocks, a file each, and what broke the process
-# if something did.
+# In the folder of a run: the messages of its process, the output of each block in a file, and the traceback of a crash.
 MESSAGES, OUTPUTS, CRASH = "messages", "outputs", "crash"
 EXIT_CANNOT_REPORT = 71  # the exit status of a process that could not report what broke it
 
@@ -86,7 +85,7 @@ class BlockSpec:
     workdir: str = ""  # the folder that it runs in, as seen from the page's
     width: int = 0  # of the terminal that it finds, in columns
     is_inline: bool = (
-        False  # whether it is an inline expression, whose value is printed, and which no later block rests on
+        False  # whether it is an inline expression: its value is printed, and no later block depends on it
     )
 
 
@@ -189,7 +188,7 @@ class Finished:
     """The page has run to its end."""
 
     device: str
-    files: tuple[str, ...]  # and folders, whose content it rests on
+    files: tuple[str, ...]  # and folders, whose content it depends on
     probes: tuple[str, ...]  # everything else that it looked up
     contents: Mapping[str, str | None]  # of the files that it read: their probes, and the answers then
     written: tuple[str, ...]  # files of the project that it has written itself

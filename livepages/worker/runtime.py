@@ -42,8 +42,8 @@ class Runtime:
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
     environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
     process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set
-    noise_patterns: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, and what stands for it
-    lacks = staticmethod(lacks)  # a function that stands alone, as its source goes into what readers download
+    noise_patterns: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, each with its replacement
+    lacks = staticmethod(lacks)  # a function that uses no other, as readers download its source
 
     def versions(self) -> dict[str, str]:
         """The versions of the runtime's distributions that are installed, by their names."""
@@ -71,7 +71,7 @@ class Runtime:
 
     @property
     def computer(self) -> str:
-        """The kind of this computer, as far as rounding differs: its system, architecture and instruction set."""
+        """The kind of this computer, by all that affects rounding: its system, architecture and instruction set."""
         return f"{platform.system()} {platform.machine()} {self.instruction_set()}".rstrip()
 
     def instruction_set(self) -> str:
@@ -130,11 +130,11 @@ class Runtime:
         return {"needs": needs}
 
     def settings_summary(self, settings: Mapping[str, object]) -> str:
-        """Return what a reader should know of a page's settings, in words; empty if there is nothing."""
+        """Return a page's settings in words, for its reader; empty if there are none to mention."""
         return ""
 
     def setup(self, settings: Mapping[str, object], options: Mapping[str, object]) -> str:
-        """The code by which a reader sets up what the page's process was set up with; empty if there is none."""
+        """Return code that sets up a reader's process like that of the page; empty if there is nothing to set up."""
         return ""
 
     def preload(self) -> None:
@@ -155,7 +155,7 @@ class Runtime:
 
     @contextlib.contextmanager
     def settings_restored(self) -> Iterator[None]:
-        """Put back, at the end, what is changed meanwhile in the configuration of this process."""
+        """Restore the configuration of this process at the end."""
         yield
 
     def flush(self) -> None:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 
 _ANYWHERE = re.compile(r"(?<![\w/:.…])/([\w.+@~-]+)(?:/[\w.+@~-]+)*/([\w.+@~-]+)")
-_EVERYWHERE = ("dev", "proc", "sys")  # what they hold, they hold on every machine
+_EVERYWHERE = ("dev", "proc", "sys")  # their content is the same on every machine
 
 
 def rename_known(root: str, run: str) -> Callable[[str], str]:

@@ -16,7 +16,7 @@ from livepages.worker.probes import is_local
 from livepages.worker.protocol import Job
 from livepages.worker.runtime import Runtime
 
-READY = "ready "  # what the last line of the progress of a process begins with that pages may be forked from
+READY = "ready "  # the beginning of the last line of progress of a process that pages may be forked from
 
 
 def not_loaded(imports: Iterable[tuple[str, str]], unsafe: set[str]) -> list[tuple[str, str]]:
@@ -24,7 +24,7 @@ def not_loaded(imports: Iterable[tuple[str, str]], unsafe: set[str]) -> list[tup
     found = []
     for module, name in imports:
         if module in unsafe:
-            break  # what comes after it may rest on it
+            break  # later ones may depend on it
         loaded = sys.modules.get(module)
         if loaded is None or (name and name not in vars(loaded) and f"{module}.{name}" not in sys.modules):
             found.append((module, name))
@@ -75,7 +75,7 @@ def set_up(job: Job, runtime: Runtime, folder: Path) -> Dependencies:
     """Set up this process as a page's; return the object that notes what it looks up from now on.
 
     Raises:
-        Exception: what the runtime has against a name or a value of the settings.
+        Exception: the runtime refuses a name or a value of the settings.
     """
     sys.path[:0] = job.path
     import_from_source(job.root)

@@ -4,7 +4,7 @@ import re
 
 
 def overwritten(text: str) -> str:
-    """Return text as a terminal shows it: of each line, what was printed after the last carriage return."""
+    """Return text as a terminal shows it: of each line, the part after the last carriage return."""
     return "\n".join(line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n"))
 
 

@@ -16,10 +16,10 @@ ENGINE_FRAMES = re.compile(rf'  File "(?:{re.escape(ENGINE)}/[^"\n]*|<frozen run
 
 
 def hide_frames(runs: CodeType) -> None:
-    """Let stacks that this process prints or looks through end below a function, the one that runs the page's code.
+    """Hide the frames of the engine from stacks that this process prints or inspects.
 
     Args:
-        runs: the code of that function.
+        runs: the code of the function that runs the page's code, below which stacks end.
     """
     around, formatted = inspect.getouterframes, warnings.formatwarning
 

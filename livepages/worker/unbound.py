@@ -5,7 +5,7 @@ from livepages.worker.protocol import BlockSpec, Outcome
 
 
 class NotBound:
-    """The names that blocks which did not run would have bound: reading one would give an older value, or none."""
+    """The names that blocks which did not run would have bound: such a name has an older value, or none."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}  # of the blocks, by name
@@ -20,7 +20,7 @@ class NotBound:
         self.lines |= dict.fromkeys(bound_names(block.code) - self.lines.keys(), block.line)
 
     def ran(self, block: BlockSpec) -> None:
-        """Note that a block ran, and bound what it binds."""
+        """Note that a block ran and bound its names."""
         self._ran.append(block)
         for name in self.lines and bound_names(block.code):
             self.lines.pop(name, None)
