@@ -18,7 +18,7 @@ import yaml
 
 from livepages.course import Course, history, read_course
 from livepages.execution import Run, pair_results
-from livepages.exporters import SiteFolder, publish
+from livepages.exporters import Publication, SiteFolder
 from livepages.exporters.cells import Prose, pieces, split_cells, summary
 from livepages.exporters.contents import LIMIT, ListedPage, contents
 from livepages.exporters.download import indented
@@ -54,12 +54,12 @@ class Book:
         pages, failed = engine.read(read_course(self.site.project).pages)
         assert not failed, failed
         runs = engine.run([page for page in pages if page.program])
-        refused = publish(
+        refused = Publication(
             self.site.project,
             read_course(self.site.project),
             [(page, runs.get(page.path) or Run(pair_results(page))) for page in pages],
             SiteFolder(self.built, self.site.project.docs, emptied=False),
-        )
+        ).write()
         for error in refused:
             raise error
         files = [*(self.built / "part/page").iterdir(), *(self.built.glob("*.*"))]

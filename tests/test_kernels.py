@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
@@ -156,7 +157,11 @@ def test_the_token_is_in_no_file_and_no_command_and_no_file_is_left(
 
 
 def test_a_page_of_the_site_learns_how_to_reach_it(kernels: Kernels) -> None:
-    application = kernels.offered(lambda environ, start: start("404 Not Found", []) or [b"{}"])
+    def site(environ: WSGIEnvironment, start: StartResponse) -> list[bytes]:
+        start("404 Not Found", [])
+        return [b"{}"]
+
+    application = kernels.offered(site)
     assert post(application) == ("200 OK", kernels.access())
     assert post(application, PATH_INFO="/guide/")[0] == "404 Not Found"
 

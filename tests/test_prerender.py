@@ -71,10 +71,10 @@ def test_one_that_waits_for_ever_is_ended(tmp_path: Path) -> None:
 def test_what_was_half_written_when_its_process_was_ended_goes(tmp_path: Path) -> None:
     kept = BuildCache(tmp_path)
     kept.put("pages", "page.md", "key", "whole")
-    for name in ("half.json.123", "half.json.1234"):
+    for name in (".half.json.123-1", ".half.json.1234-1"):
         (tmp_path / "pages" / name).touch()
     kept.drop_unfinished(123)
-    assert not (tmp_path / "pages/half.json.123").exists() and (tmp_path / "pages/half.json.1234").exists()
+    assert not (tmp_path / "pages/.half.json.123-1").exists() and (tmp_path / "pages/.half.json.1234-1").exists()
     assert BuildCache(tmp_path).get("pages", "page.md", "key") == "whole"
 
 

@@ -5,6 +5,7 @@ Knows nothing of MkDocs, nor of how a page is rendered.
 
 from livepages.execution import distributions
 from livepages.execution.background import BackgroundRuns
+from livepages.execution.cache import replace_text
 from livepages.execution.counts import State, block_states, count, count_wrong, counted, inline_states
 from livepages.execution.engine import Engine
 from livepages.execution.environment import FIXED
@@ -38,5 +39,6 @@ __all__ = [
     "faults_of",
     "inline_states",
     "pair_results",
+    "replace_text",
     "start_order",
 ]

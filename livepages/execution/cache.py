@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import shutil
-import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -32,22 +32,29 @@ class Cache:
         return self._known[key][1]
 
     def put(self, key: str, value: Any) -> None:
-        """Store `value`. A reader sees the whole old value or the whole new one, also while others write."""
+        """Store `value`, as `replace_text` does."""
         file = self._file(key)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix="new-")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(value, stream)
-            if file.is_dir():
-                shutil.rmtree(file)
-            os.replace(name, file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        if file.is_dir():
+            shutil.rmtree(file)
+        replace_text(file, json.dumps(value))
 
     def _file(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Write a file in one step: a reader sees all of the old text or all of the new one, also while others write.
+
+    Raises:
+        OSError: it cannot be written; then it is as it was.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    new = file.with_name(f".{file.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        new.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(new, file)
+    finally:
+        new.unlink(missing_ok=True)
 
 
 def prune(folder: Path, limit: int = LIMIT) -> None:

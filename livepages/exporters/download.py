@@ -11,7 +11,8 @@ from functools import cached_property
 from livepages.execution import Run, distributions
 from livepages.exporters.script_helpers import SiteFiles, source
 from livepages.records import used_files
-from livepages.source import Block, Page, PageError, Project
+from livepages.source import Block, Page, PageError, Project, parse_mark
+from livepages.worker import imported
 
 
 class Download:
@@ -46,13 +47,12 @@ class Download:
     @cached_property
     def install(self) -> str:
         """The arguments of pip that install the packages of the page's imports, in the versions of its run."""
-        imported = {name for code in self._sources() for name in _imports(code)}
-        imported -= self._modules | sys.stdlib_module_names
-        numbers = {**distributions.versions(imported), **self._required()}
+        names = set[str]().union(*map(imported, self._sources())) - self._modules - sys.stdlib_module_names
+        numbers = {**distributions.versions(names), **self._required()}
         main = self._runtime.distributions[:1]
         first = main if numbers.keys() & set(main) or self._configuration or self._uses_lacks else ()
-        names = [*first, *sorted(numbers.keys() - set(main))]
-        return " ".join(["install", *(f"{name}=={distributions.version(name)}" for name in names)]) if names else ""
+        pinned = [f"{name}=={distributions.version(name)}" for name in (*first, *sorted(numbers.keys() - set(main)))]
+        return " ".join(["install", *pinned]) if pinned else ""
 
     @property
     def setup(self) -> str:
@@ -89,7 +89,7 @@ class Download:
     def _first_user(self) -> Block:
         """The first block that imports a file of the site; the first block of all if none does so by name."""
         program = self.page.program
-        return next((block for block in program if self._modules.intersection(_imports(block.code))), program[0])
+        return next((block for block in program if self._modules & imported(block.code)), program[0])
 
     @property
     def _modules(self) -> set[str]:
@@ -133,21 +133,6 @@ def indented(code: str) -> str:
     return "\n".join(line if n in kept or not line else f"    {line}" for n, line in enumerate(lines, 1))
 
 
-def _imports(code: str) -> Iterator[str]:
-    """The top-level names of the modules that code imports; none where it does not parse."""
-    if "import" not in code:  # to parse all blocks of a site takes long
-        return
-    try:
-        tree = ast.parse(code)
-    except SyntaxError:
-        return
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
-
-
 def _guards(block: Block, page_needs: str) -> Iterator[tuple[str, str]]:
     """Yield two expressions for each condition that keeps a block from running: whether it holds, and the reason."""
     if needs := block.options.needs or page_needs:
@@ -156,14 +141,12 @@ def _guards(block: Block, page_needs: str) -> Iterator[tuple[str, str]]:
         module = block.importorskip.strip("\"' ")
         yield f'importlib.util.find_spec("{module}") is None', f'"needs the module {module}"'
     for mark in block.marks:
-        marked = ast.parse(mark, mode="eval").body
-        call = marked if isinstance(marked, ast.Call) else ast.Call(marked, [], [])
-        name = ast.unparse(call.func)
+        name, call = parse_mark(mark)
         reasons = [ast.get_source_segment(mark, keyword.value) for keyword in call.keywords if keyword.arg == "reason"]
-        if name.endswith(".skip"):
+        if name == "skip":
             reasons += [ast.get_source_segment(mark, reason) for reason in call.args]
             yield "True", str(reasons[0] if reasons else '"its mark says so"')
-        if not name.endswith(".skipif"):
+        if name != "skipif":
             continue
         for argument in call.args:
             condition = argument.value if isinstance(argument, ast.Constant) else ast.get_source_segment(mark, argument)

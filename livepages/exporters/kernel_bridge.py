@@ -28,8 +28,8 @@ from typing import Any
 from livepages.execution.truncate import MESSAGE, head, truncated_streams
 from livepages.records.differences import differ
 from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, entry_data, make_entry
-from livepages.worker.names import bound_names, needed_names
-from livepages.worker.text import escaped, mask_addresses, message_of, overwritten
+from livepages.worker.names import bound_names, imported, needed_names
+from livepages.worker.text import class_names, escaped, mask_addresses, message_of, overwritten
 
 NOT_RUN_HERE = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
 # Differences between the reports of a kernel and of a page's process: the place of a syntax error, colors, lines of a
@@ -123,12 +123,9 @@ class KernelBridge:
         self._last = {"seconds": time.perf_counter() - self._began, "counts": counts, "raised": ""}
         if error is not None:
             kind = type(error)
-            names = {
-                name for base in kind.__mro__ for name in (base.__name__, f"{base.__module__}.{base.__qualname__}")
-            }
             self._last |= {
                 "raised": self._runtime.public_name(kind.__module__, kind.__qualname__),
-                "names": names,
+                "names": class_names(kind),
                 "message": mask_addresses(self._in_script(message_of(error))),
             }
 
@@ -236,7 +233,7 @@ class KernelBridge:
         host = {
             **about,
             **self._runtime.versions(),
-            "distributions": _imported(request["code"]),
+            "distributions": _versions(request["code"]),
             "environment": {
                 name: value
                 for name, value in self._runtime.variables().items()
@@ -325,21 +322,11 @@ def _plain(text: str) -> str:
     return escaped(overwritten(re.sub(r"\x1b\[[\d;]*m", "", text)))
 
 
-def _imported(code: list[str]) -> dict[str, str]:
+def _versions(code: list[str]) -> dict[str, str]:
     """The versions of the distributions that cells import, by their names."""
-    names = set()
-    for cell in code:
-        try:
-            nodes = [*ast.walk(ast.parse(cell))]
-        except SyntaxError:
-            continue
-        for node in nodes:
-            if isinstance(node, ast.Import):
-                names |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.add(node.module.partition(".")[0])
+    names = set[str]().union(*map(imported, code)) - sys.stdlib_module_names
     owners = importlib.metadata.packages_distributions()
-    found = sorted({owner for name in names - sys.stdlib_module_names for owner in owners.get(name, [])})
+    found = sorted({owner for name in names for owner in owners.get(name, [])})
     return {owner: importlib.metadata.version(owner) for owner in found}
 
 

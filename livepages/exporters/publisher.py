@@ -5,6 +5,7 @@ import posixpath
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -34,33 +35,6 @@ def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
     return make()
 
 
-def publish(
-    project: Project,
-    course: Course,
-    ran: Iterable[tuple[Page, Run]],
-    site: "SiteFolder",
-    memo: Memo = _made,
-) -> list[PageError]:
-    """Write every page's other forms, ``llms.txt`` and its parts, ``live-kernel.py`` and ``feed.xml``.
-
-    The feed is written if the address of the site is known.
-
-    Args:
-        project: the project.
-        course: its pages in order, and its name and address.
-        ran: the pages that could be read, and the run of each.
-        site: the folder that holds the built site.
-        memo: returns the value that was made before from the same page.
-
-    Returns:
-        for each page that cannot be run elsewhere as it is, why; no form of it is written.
-
-    Raises:
-        ProjectError: the HTML of a page is not in the site.
-    """
-    return Publication(project, course, ran, site, memo).write()
-
-
 class SiteFolder:
     """The folder that holds a built site, in which a file of its author is never replaced."""
 
@@ -88,10 +62,18 @@ class SiteFolder:
 
 
 class Publication:
-    """The pages' other forms, as `publish` writes them; it takes the same."""
+    """The pages' other forms, ``llms.txt`` and its parts, ``live-kernel.py`` and ``feed.xml``.
+
+    Args:
+        project: the project.
+        course: its pages in order, and its name and address, without which there is no feed.
+        ran: the pages that could be read, and the run of each.
+        site: the folder that holds the built site.
+        memo: returns the value that was made before from the same page.
+    """
 
     def __init__(
-        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: SiteFolder, memo: Memo
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: SiteFolder, memo: Memo = _made
     ) -> None:
         self._project, self._course, self._site, self._memo = project, course, site, memo
         self._base = course.url.rstrip("/") + "/" if course.url else ""
@@ -109,7 +91,14 @@ class Publication:
         return [*self._places]
 
     def write(self) -> list[PageError]:
-        """Write everything that can be written, and report what cannot, as `publish` does."""
+        """Write everything.
+
+        Returns:
+            for each page that cannot be run elsewhere as it is, why; no form of it is written.
+
+        Raises:
+            ProjectError: the HTML of a page is not in the site.
+        """
         for path, place in self._places.items():
             if not (self._site.folder / place.html).is_file():
                 name = self._project.name(path)
@@ -148,11 +137,11 @@ class Publication:
         given = ((page, run), url, day, self._project, self._project.runtime.version_label, self._everywhere)
 
         def make() -> tuple[str, dict[str, str]]:
-            links = self._links(_url, None if self._base else place.folder)
+            links = self._links(attrgetter("url"), None if self._base else place.folder)
             made = programs(page, run, self._project, url, links) if page.program else {}
             forms = {getattr(place, form): text for form, text in made.items()}
             forms[place.markdown], anywhere = (
-                plain(page, run, self._project.runtime, pieces(page, run, self._links(_markdown, start)))
+                plain(page, run, self._project.runtime, pieces(page, run, self._links(attrgetter("markdown"), start)))
                 for start in (place.folder, None)
             )
             forms[place.markdown] = front_matter(page, run, self._project.runtime, url, day) + forms[place.markdown]
@@ -221,11 +210,3 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
     download = Download(page, run, project, url)
     cells = split_cells(pieces(page, run, address))
     return {"script": script(download, cells), "notebook": notebook(download, cells)}
-
-
-def _markdown(place: SitePaths) -> str:
-    return place.markdown
-
-
-def _url(place: SitePaths) -> str:
-    return place.url

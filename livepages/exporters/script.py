@@ -1,12 +1,12 @@
 """A page as a Python script that runs to its end: prose in comments, cells for editors, expected errors caught."""
 
-import ast
 from collections.abc import Iterable
 
 from livepages.exporters.cells import Code, Prose
 from livepages.exporters.download import Download, indented
 from livepages.exporters.script_helpers import MustRaise, show_figures, source
 from livepages.source import Block
+from livepages.worker import split_futures
 
 
 def script(download: Download, cells: Iterable[Prose | Code]) -> str:
@@ -27,11 +27,12 @@ def script(download: Download, cells: Iterable[Prose | Code]) -> str:
             parts.append(f"# %% not run: {block.options.reason}\n{_comment(block.code)}")
             continue
         title = block.options.title or ("" if block.options.source != "none" else "not shown on the page")
-        code, names = _without_futures(block.code.rstrip("\n"))
-        futures |= names
+        names, code = split_futures(block.code)
+        futures.update(names)
         if carried := download.carried(block):
             parts.append(f"# %% files that come with the page\n{carried}")
-        parts.append(f"# %% {title}".rstrip() + f"\n{_runnable(download, block, code)}")
+        code = _runnable(download, block, code.strip("\n"))
+        parts.append(f"# %% {title}".rstrip() + f"\n{code}")
     blocks = download.page.program
     helpers = [download.setup]
     if any(block.options.raises for block in blocks):
@@ -54,20 +55,6 @@ def _runnable(download: Download, block: Block, code: str) -> str:
     if options.alt:
         code += "\nshow_figures()"
     return download.guarded(block, code)
-
-
-def _without_futures(code: str) -> tuple[str, set[str]]:
-    """Code without the imports that may only stand at the head of a script, and what they import."""
-    if "__future__" not in code:
-        return code, set()
-    try:
-        body = ast.parse(code).body
-    except SyntaxError:
-        return code, set()
-    futures = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-    cut = {line for node in futures for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    lines = [line for number, line in enumerate(code.split("\n"), 1) if number not in cut]
-    return "\n".join(lines), {alias.name for node in futures for alias in node.names}
 
 
 def _comment(text: str) -> str:

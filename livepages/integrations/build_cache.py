@@ -6,7 +6,6 @@ made again. The digest covers the library's own source and the versions of all t
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from livepages.execution import engine_digest
+from livepages.execution import engine_digest, replace_text
 
 _KEPT = "_digest"  # the name under which a dataclass holds its own digest
 
@@ -42,19 +41,12 @@ class BuildCache:
     def put(self, kind: str, name: str, key: str, value: Any) -> None:
         """Keep a value that JSON can hold, in the place of the one before."""
         self._memory[kind, name] = key, value
-        file = self._file(kind, name)
-        new = file.with_name(f"{file.name}.{os.getpid()}")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            new.write_text(json.dumps([key, value]), encoding="utf-8")
-            new.replace(file)
-        except OSError:
-            with suppress(OSError):
-                new.unlink()
+        with suppress(OSError):
+            replace_text(self._file(kind, name), json.dumps([key, value]))
 
     def drop_unfinished(self, pid: int) -> None:
         """Delete what a process was writing that was ended."""
-        for file in self._folder.glob(f"*/*.{pid}"):
+        for file in self._folder.glob(f"*/.*.{pid}-*"):
             with suppress(OSError):
                 file.unlink()
 

@@ -8,15 +8,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
 from urllib.parse import urlsplit
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from livepages.execution import FIXED
 
-Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 NAME = "live-kernels"  # below the root of the served site
 NEEDED = ("jupyter_server", "ipykernel")
 
@@ -48,10 +47,10 @@ class Kernels:
                 "whose readers would run code on this one. Serve them at 127.0.0.1 to run their blocks."
             )
 
-    def offered(self, application: Application) -> Application:
+    def offered(self, application: WSGIApplication) -> WSGIApplication:
         """A server's application that also answers the site's own pages how to reach the Jupyter server."""
 
-        def offered(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        def offered(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
             if environ.get("PATH_INFO") != self._root + NAME:
                 return application(environ, start)
             status, answer = self._answer(environ)
@@ -62,7 +61,7 @@ class Kernels:
 
         return offered
 
-    def _answer(self, environ: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    def _answer(self, environ: WSGIEnvironment) -> tuple[str, dict[str, str]]:
         if self.off:
             return "200 OK", {"off": self.off}
         # A browser sends the origin of what it posts, and the host of the address: another site's, by any name.

@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 
 import yaml
 from mkdocs.utils.yaml import yaml_load
 
-from livepages.source import ProjectError
+from livepages.source import ProjectError, named
 
 THEME = "materialx"
 
@@ -28,23 +27,12 @@ def with_materialx(file: Path) -> Iterator[Path]:
             "whose files have the same names, and build again"
         )
     with file.open(encoding="utf-8") as stream:
-        settings = yaml_load(stream)
-    changed = {"INHERIT": file.name, "theme": {"name": THEME}, "plugins": _plugins(settings.get("plugins", ["search"]))}
+        plugins = named(yaml_load(stream).get("plugins", ["search"]))
+    for name in plugins.keys() & {"search", "material/search"}:  # with the same index as Material's
+        plugins[name] = {"provider": "lunr", "lunr": plugins[name]}
+    changed = {"INHERIT": file.name, "theme": {"name": THEME}, "plugins": [{name: plugins[name]} for name in plugins]}
     # Its paths are relative to its folder, so it has to be in the same one.
     with tempfile.NamedTemporaryFile("w", dir=file.parent, prefix=f".{file.stem}-", suffix=".yml") as stream:
         yaml.safe_dump(changed, stream)
         stream.flush()
         yield Path(stream.name)
-
-
-def _plugins(plugins: Any) -> list[dict[str, Any]]:
-    """Plugins as a configuration lists them, with the search making the same index as Material's does."""
-    entries = plugins.items() if isinstance(plugins, dict) else [_entry(plugin) for plugin in plugins]
-    return [
-        {name: {"provider": "lunr", "lunr": options or {}} if name.removeprefix("material/") == "search" else options}
-        for name, options in entries
-    ]
-
-
-def _entry(plugin: Any) -> tuple[str, Any]:
-    return next(iter(plugin.items())) if isinstance(plugin, dict) else (plugin, None)

@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -12,6 +13,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page as MkDocsPage
 from mkdocs.structure.toc import AnchorLink, TableOfContents
+from mkdocs.utils import CountHandler
 
 from livepages.integrations.build import Build
 from livepages.integrations.build_cache import BuildCache
@@ -27,6 +29,7 @@ _EXECUTED = {
 # pictures into the page. Others may depend on more: mkdocstrings reads modules, and passes what it finds to autorefs.
 _KNOWN = ("livepages", "markdown", "material", "pymdownx")
 _READS_FILES = "pymdownx.b64"
+_LOGGER = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # of MkDocs or ProperDocs
 
 
 def convert_once(
@@ -48,7 +51,7 @@ def convert_once(
         nonlocal warned  # also if this build has converted the page before: it does not repeat every warning
         addresses = sorted(f"{file.src_uri} {file.url}" for file in files)
         given = page.markdown, page.meta, build.cache_key(path, page.markdown or ""), "\n".join(addresses)
-        counted = _Warnings().are_counted  # where none is, a page may be kept that has deserved one
+        counted = _LOGGER.isEnabledFor(logging.WARNING)  # otherwise, as with --quiet, a page with warnings may be kept
         appended = [file.read_text(encoding="utf-8", errors="replace") for file in appended_files(config)]
         key = kept.key([*given, appended, counted])
         executed = _EXECUTED[build.engine.project.fences]
@@ -58,7 +61,7 @@ def convert_once(
                 return
             missed(page, config, files)
         faults = len(build.failures)
-        with _Warnings() as warnings:
+        with _warnings_counted() as warnings:
             try:
                 convert(config, files)
             except Exception as error:  # of any extension, over a page that is half written
@@ -66,7 +69,7 @@ def convert_once(
                     raise
                 page.content = failed(f"cannot be shown: {type(error).__name__}: {error}")
                 return
-        warned |= warnings.count > 0
+        warned |= bool(warnings.get_counts())
         if once and not warned and len(build.failures) == faults:
             kept.put("pages", page.file.src_uri, key, _state(page))
 
@@ -91,28 +94,16 @@ def appended_files(config: MkDocsConfig) -> list[Path]:
     return [file for file in files if file.is_file()]
 
 
-class _Warnings(logging.Handler):
-    """A count of the warnings while a page is converted: a page that is not converted again would not repeat them."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.count = 0
-        self._logger = logging.getLogger(MkDocsPage.__module__.partition(".")[0])  # or of ProperDocs
-
-    @property
-    def are_counted(self) -> bool:
-        """Return whether warnings can be counted: MkDocs with ``--quiet`` drops them before they are counted."""
-        return self._logger.isEnabledFor(logging.WARNING)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.count += 1
-
-    def __enter__(self) -> "_Warnings":
-        self._logger.addHandler(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._logger.removeHandler(self)
+@contextmanager
+def _warnings_counted() -> Iterator[CountHandler]:
+    """Count the warnings while a page is converted: a page that is not converted again would not repeat them."""
+    handler = CountHandler()
+    handler.setLevel(logging.WARNING)
+    _LOGGER.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        _LOGGER.removeHandler(handler)
 
 
 def _state(page: MkDocsPage) -> dict[str, Any]:

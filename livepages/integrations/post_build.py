@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from livepages.execution import Failure
-from livepages.exporters import SiteFolder, publish
+from livepages.exporters import Publication, SiteFolder
 from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
@@ -29,7 +29,7 @@ def finish(
         build: what the site was built from.
         site: the folder that holds it.
         log: is called with the names of files that are not written, because the author has written them.
-        keep: returns the value made before from the same page (`livepages.exporters.publish`); all anew if None.
+        keep: returns the value made before from the same page (`livepages.exporters.Publication`); all anew if None.
         emptied: whether the folder was empty before the site was built.
 
     Returns:
@@ -43,7 +43,7 @@ def finish(
     for name, text in build.guide.files().items():
         folder.write(name, text.encode())
     kept = {"memo": keep} if keep else {}
-    refused = publish(project, build.guide.course, build.ran, folder, **kept)
+    refused = Publication(project, build.guide.course, build.ran, folder, **kept).write()
     return [_failure(error) for error in refused] + _finish(build, folder, log)
 
 

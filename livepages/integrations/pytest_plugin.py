@@ -36,6 +36,7 @@ from livepages.source import (
     Project,
     ProjectError,
     find_project,
+    parse_mark,
     read_page,
 )
 
@@ -277,10 +278,8 @@ def add(item: pytest.Item, text: str) -> None:
 
     Marks that skip a block are evaluated where it runs.
     """
-    mark = ast.parse(text, mode="eval").body
-    call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if name in ("", "skip", "skipif"):
+    name, call = parse_mark(text)
+    if not name.isidentifier() or name in ("skip", "skipif"):
         return
     with contextlib.suppress(ValueError):
         arguments = [ast.literal_eval(argument) for argument in call.args]

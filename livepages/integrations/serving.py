@@ -3,11 +3,9 @@
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from livepages.integrations.build import Build
-
-Application = Callable[..., Iterable[bytes]]  # as PEP 3333 has it
 
 
 class ServeScheduler:
@@ -48,10 +46,10 @@ class ServeScheduler:
             self._log(f"{done} of {all_} pages have run in the background")
         self._decide()
 
-    def watching(self, application: Application, root: str) -> Application:
+    def watching(self, application: WSGIApplication, root: str) -> WSGIApplication:
         """A server's application that runs the pages next that are requested below an address."""
 
-        def watched(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        def watched(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
             name = str(environ.get("PATH_INFO", "")).removeprefix(root)
             self._ask(name + "index.html" if not name or name.endswith("/") else name)
             return application(environ, start)

@@ -1,6 +1,5 @@
 """The files of records: read with every value checked, as people edit them, and replaced as a whole."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 
+from livepages.execution import replace_text
 from livepages.source import ProjectError
 
 Made = TypeVar("Made")
@@ -80,7 +80,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def write(file: Path, text: str) -> bool:
-    """Put text into a file, if it holds another; a reader sees the whole old text or the whole new one.
+    """Put text into a file, as `replace_text` does, if it has another.
 
     Returns:
         whether the file changed.
@@ -88,16 +88,10 @@ def write(file: Path, text: str) -> bool:
     Raises:
         ProjectError: the file cannot be written; then it is as it was.
     """
-    new = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         if file.is_file() and file.read_text(encoding="utf-8", errors="replace") == text:
             return False
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            new.write_text(text, encoding="utf-8", newline="\n")
-            os.replace(new, file)
-        finally:
-            new.unlink(missing_ok=True)
+        replace_text(file, text)
     except OSError as error:
         raise ProjectError(f"{file}: cannot be written: {error.strerror}") from None
     return True

@@ -3,9 +3,10 @@
 Knows nothing of how code runs.
 """
 
+from livepages.source.comments import parse_mark
 from livepages.source.fences import find_fences, with_bare_fences
 from livepages.source.markdown_exec import own_options
-from livepages.source.mkdocs_yml import ConfigurationError, read_configuration
+from livepages.source.mkdocs_yml import ConfigurationError, named, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
 from livepages.source.page import Block, Page, PageError
@@ -43,7 +44,9 @@ __all__ = [
     "find_project",
     "includes",
     "lists_extension",
+    "named",
     "own_options",
+    "parse_mark",
     "read_configuration",
     "read_inventories",
     "read_page",

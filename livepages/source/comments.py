@@ -63,6 +63,17 @@ def read_comments(
     return reader.found
 
 
+def parse_mark(text: str) -> tuple[str, ast.Call]:
+    """Return the name of a mark, as ``skipif`` of ``pytest.mark.skipif(...)``, and its call, maybe without arguments.
+
+    Raises:
+        SyntaxError: it is not Python.
+    """
+    mark = ast.parse(text, mode="eval").body
+    call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
+    return ast.unparse(call.func).removeprefix("pytest.mark."), call
+
+
 class _Reader:
     """The fences found so far, and the comments about the next one."""
 
@@ -170,12 +181,10 @@ class _Reader:
 
     def _mark(self, number: int, text: str) -> None:
         try:
-            mark = ast.parse(text, mode="eval").body
+            name, call = parse_mark(text)
         except (SyntaxError, ValueError) as error:
             self._refuse(number, f"mark {text}: {error}")
             return
-        call = mark if isinstance(mark, ast.Call) else ast.Call(mark, [], [])
-        name = ast.unparse(call.func).removeprefix("pytest.mark.")
         if name in _WITHOUT_EFFECT:
             self._refuse(number, f"mark {text}: blocks run in a process without pytest; {_WITHOUT_EFFECT[name]}")
         elif name == "xfail":

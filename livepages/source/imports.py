@@ -9,6 +9,7 @@ from pathlib import Path
 from livepages.source.fences import PYTHON, LineError, find_fences
 from livepages.source.options import parse_options
 from livepages.source.snippets import expand
+from livepages.worker import imported
 
 
 def any_imports(files: Iterable[Path], libraries: Iterable[str], snippets: Path) -> bool:
@@ -41,22 +42,9 @@ def _programs(text: str, snippets: Path) -> list[str]:
         fences = [*find_fences(tuple(line for line, _ in expanded), [number for _, number in expanded])]
     except LineError:
         return []
-    return ["\n".join(fence.content) for fence in fences if fence.language in PYTHON and _runs(fence.info)]
-
-
-def _runs(info: str) -> bool:
-    return parse_options(info)[0].exec
-
-
-def imported(code: str) -> set[str]:
-    """Return the top-level names of the modules that code imports anywhere; none of code that does not parse."""
-    try:
-        nodes = [*ast.walk(ast.parse(code))]
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
-    return {module.partition(".")[0] for module in modules}
+    return [
+        "\n".join(fence.content) for fence in fences if fence.language in PYTHON and parse_options(fence.info)[0].exec
+    ]
 
 
 def first_imports(codes: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -137,9 +137,11 @@ def _executed_page(text: str, path: Path, project: Project) -> Page:
     lines = text.split("\n")
     try:
         length = front_matter_length(lines)
+    except LineError:  # a rule, for Markdown
+        length = 0
+    try:
         settings, meta = read_front_matter(lines[:length], project.runtime)
     except LineError:
-        length = _any_front_matter(lines)
         settings, meta = read_front_matter((), project.runtime)
     expanded = project.include(path, [""] * length + lines[length:])
     return _of_executed_lines(
@@ -148,13 +150,6 @@ def _executed_page(text: str, path: Path, project: Project) -> Page:
         [number for _, number in expanded],
         project,
     )
-
-
-def _any_front_matter(lines: list[str]) -> int:
-    try:
-        return front_matter_length(lines)
-    except LineError:  # a rule, for Markdown
-        return 0
 
 
 def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: Project) -> Page:

@@ -6,6 +6,8 @@ page finds in its process. ``python -m livepages.worker`` is that process.
 
 from livepages.worker.capture import OUTPUT_LIMIT
 from livepages.worker.check import check_outcome
+from livepages.worker.imports import split_futures
+from livepages.worker.names import imported
 from livepages.worker.probes import content, run_probe, signature
 from livepages.worker.protocol import (
     CRASH,
@@ -74,10 +76,12 @@ __all__ = [
     "escaped",
     "find_runtime",
     "from_json",
+    "imported",
     "installed",
     "is_device",
     "run_probe",
     "runtimes",
     "signature",
+    "split_futures",
     "stopped_after",
 ]

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec
 from types import FrameType
 from typing import Any
@@ -26,6 +27,10 @@ from livepages.worker.probes import ENGINE, is_installed, is_local, run_probe
 
 _PREFIXES = (sys.prefix, sys.base_prefix)
 _SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev", "run"))  # where nothing stays as it is
+
+
+class _Thread(threading.local):
+    is_paused = False
 
 
 class Dependencies:
@@ -51,7 +56,7 @@ class Dependencies:
         self._written: set[str] = set()
         self._seen: set[tuple[str, str]] = set()
         self._modules: set[str] = set()
-        self._busy = threading.local()
+        self._thread = _Thread()
         self.go_on(lambda files, probes, seen: None)
         self._watch_folders()
         sys.addaudithook(self._audit)
@@ -103,7 +108,7 @@ class Dependencies:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         """Note where a module is looked for, as a finder on ``sys.meta_path``; find nothing."""
-        if getattr(self._busy, "now", False):
+        if self._thread.is_paused:
             return None
         package, _, stem = name.rpartition(".")
         if not package:
@@ -118,7 +123,7 @@ class Dependencies:
 
     def find_distributions(self, context: Any) -> Iterable[Any]:
         """Note which version is looked for, as a finder on ``sys.meta_path``; find nothing."""
-        if getattr(self._busy, "now", False):
+        if self._thread.is_paused:
             return ()
         frame: FrameType | None = sys._getframe(1)
         while frame and _module(frame) == "importlib":
@@ -155,17 +160,22 @@ class Dependencies:
 
     def _untracked(self, function: Callable[[str], bool], path: str) -> bool:
         """Call a function of a path without noting the dependency."""
-        was, self._busy.now = getattr(self._busy, "now", False), True
-        try:
+        with self._paused(), suppress(ValueError):
             return function(path)
-        except ValueError:
-            return False
+        return False
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        """Note nothing that this thread looks up."""
+        was, self._thread.is_paused = self._thread.is_paused, True
+        try:
+            yield
         finally:
-            self._busy.now = was
+            self._thread.is_paused = was
 
     def _note(self, kind: str, path: Any) -> None:
         """Note a file or folder that is looked at; of ``files``, its content, else only that it exists."""
-        if getattr(self._busy, "now", False) or not isinstance(path, str | bytes | os.PathLike):
+        if self._thread.is_paused or not isinstance(path, str | bytes | os.PathLike):
             return
         file = os.path.abspath(os.fsdecode(path))
         if (kind, file) in self._seen:
@@ -211,11 +221,8 @@ class Dependencies:
 
     def answer(self, probe: str) -> str | None:
         """Return the answer to a probe, without noting what it takes to find it."""
-        was, self._busy.now = getattr(self._busy, "now", False), True
-        try:
+        with self._paused():
             return run_probe(probe, self._root)
-        finally:
-            self._busy.now = was
 
     # --- results -------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
-"""Imports of the project's modules from their source, whatever bytecode lies beside it."""
+"""Imports of the project's modules, from their source whatever bytecode there is; and those from ``__future__``."""
 
+import ast
 import os
 import sys
 from importlib.machinery import (
@@ -45,3 +46,15 @@ def import_from_source(root: str) -> None:
     for path in [*sys.path_importer_cache]:
         if is_local(os.path.join(path, ""), root):
             del sys.path_importer_cache[path]
+
+
+def split_futures(code: str) -> tuple[list[str], str]:
+    """Return the names that code imports from ``__future__``, sorted, and the code with these lines blank."""
+    try:
+        body = ast.parse(code).body if "__future__" in code else []
+    except SyntaxError:
+        body = []
+    found = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    cut = {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    lines = ["" if number in cut else line for number, line in enumerate(code.split("\n"), 1)]
+    return sorted({alias.name for node in found for alias in node.names}), "\n".join(lines)

@@ -2,7 +2,6 @@
 
 import __future__
 
-import ast
 import contextlib
 import linecache
 import os
@@ -14,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from livepages.worker.displays import compile_block
+from livepages.worker.imports import split_futures
 from livepages.worker.probes import is_local
 from livepages.worker.protocol import BlockSpec, Job, Raised
 from livepages.worker.runtime import Runtime
-from livepages.worker.text import mask_addresses, message_of
+from livepages.worker.text import class_names, mask_addresses, message_of
 from livepages.worker.tracebacks import hide_frames
 
 _FUTURES = 0
@@ -80,7 +80,10 @@ class Interpreter:
             text += "\n" * (block.start - 1 - text.count("\n")) + block.code
         # A file that is cut and written again goes to the disk at once under ext4 (auto_da_alloc); a new one does not.
         self._file.unlink(missing_ok=True)
-        self._file.write_text(_futures_first(text), encoding="utf-8")
+        futures, text = split_futures(text)
+        if futures:  # they must come first, although a later block may have them
+            text = f"from __future__ import {', '.join(futures)}\n{text}"
+        self._file.write_text(text, encoding="utf-8")
 
     def execute(self, block: BlockSpec) -> BaseException | None:
         """Run a block in its namespace; return the exception that ended it, if any."""
@@ -137,7 +140,7 @@ class Interpreter:
         kind = type(error)
         return Raised(
             type=self._runtime.public_name(kind.__module__, kind.__qualname__),
-            bases=tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}")),
+            bases=class_names(kind),
             message=self._renamed(mask_addresses(message_of(error))),
             traceback=self._renamed(mask_addresses(text)),
             line=lines[-1] if lines else None,
@@ -189,18 +192,3 @@ def _width(columns: int) -> Iterator[None]:
         os.environ.pop("COLUMNS", None)
         if before is not None:
             os.environ["COLUMNS"] = before
-
-
-def _futures_first(code: str) -> str:
-    """Code in which imports from `__future__` come first, as they must, although a later block holds them."""
-    if "__future__" not in code:
-        return code
-    try:
-        body = ast.parse(code).body
-    except SyntaxError:
-        return code
-    found = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
-    cut = {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    lines = ["" if number in cut else line for number, line in enumerate(code.split("\n"), 1)]
-    names = sorted({alias.name for node in found for alias in node.names})
-    return "\n".join([f"from __future__ import {', '.join(names)}" if names else "", *lines])

@@ -1,4 +1,7 @@
-"""Names at the top level of code: which ones it binds, and which ones must have been bound before it runs."""
+"""Names in code: those that it imports, those that it binds, and those that must have been bound before it runs.
+
+The source of this module goes to readers' kernels, too.
+"""
 
 import ast
 import copy
@@ -36,6 +39,19 @@ def needed_names(code: str) -> set[str]:
         return _needed(ast.parse(code), set())
     except _FAULTY:
         return set()
+
+
+def imported(code: str) -> set[str]:
+    """Return the top-level names of the modules that code imports anywhere; none of code that does not parse."""
+    if "import" not in code:  # to parse all blocks of a site takes long
+        return set()
+    try:
+        nodes = [*ast.walk(ast.parse(code))]
+    except _FAULTY:
+        return set()
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return {module.partition(".")[0] for module in modules}
 
 
 def function_needs(code: str) -> dict[str, set[str]]:

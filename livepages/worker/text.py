@@ -27,6 +27,11 @@ def message_of(error: BaseException) -> str:
         return f"<its message raised {type(another).__name__}>"
 
 
+def class_names(kind: type) -> tuple[str, ...]:
+    """Return the names of a class and of its bases, each bare and qualified."""
+    return tuple(name for c in kind.__mro__ for name in (c.__name__, f"{c.__module__}.{c.__qualname__}"))
+
+
 def stripped(text: str) -> str:
     """Return text without what UTF-8 cannot hold, and without blanks at ends of lines, which YAML would quote."""
     text = text.encode("utf-8", "backslashreplace").decode()
