@@ -47,7 +47,7 @@ def pieces(page: Page, run: Run, address: Callable[[Path], str]) -> list[Prose |
     Args:
         page: the page.
         run: the results of its blocks.
-        address: what a link to a file of the site becomes.
+        address: returns the target of a link to a file of the site.
     """
     link = _linking(page, address)
     lines, folds = _lines(fill_inline_as_markdown(page, run), link)
@@ -107,7 +107,7 @@ def _bold(title: str) -> str:
 
 
 def _linking(page: Page, address: Callable[[Path], str]) -> Callable[[re.Match[str]], str]:
-    """Return what a link on the page, as `_LINK` matches it, becomes."""
+    """Return a function that rewrites a link of the page, as `_LINK` matches it."""
 
     def link(match: re.Match[str]) -> str:
         file = Path(os.path.normpath(page.path.parent / unquote(match[2])))

@@ -119,7 +119,7 @@ def indented(code: str) -> str:
     try:
         code = code if ast.parse(code).body else f"{code}\npass"
     except SyntaxError:
-        code = f"exec({code!r})"  # raises what it should when it is reached, not before
+        code = f"exec({code!r})"  # raises its SyntaxError when it is reached, not before
     kept: set[int] = set()
     starts: list[int] = []
     for token in tokenize.generate_tokens(io.StringIO(code).readline):

@@ -31,7 +31,7 @@ from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, entry_data, 
 from livepages.worker.names import bound_names, imported, needed_names
 from livepages.worker.text import class_names, escaped, mask_addresses, message_of, overwritten
 
-NOT_RUN_HERE = "Not run here: "  # what a guarded cell prints (`livepages.exporters.download`)
+NOT_RUN_HERE = "Not run here: "  # printed by a guarded cell (`livepages.exporters.download`)
 # Differences between the reports of a kernel and of a page's process: the place of a syntax error, colors, lines of a
 # program whose guards are in the notebook alone, and the folder of the page's modules.
 KERNELS = (
@@ -136,7 +136,7 @@ class KernelBridge:
     def isolate(self) -> None:
         """Run the next cell without the names of the others, and restore the settings that it may change afterwards.
 
-        Its own names stay where it looks for them, as what it has registered somewhere is called later.
+        The cell keeps its namespace, as functions that it has registered may be called later.
         """
         shell, module = self._shell, ModuleType("__main__")
         names = shell.user_ns.items()
@@ -310,7 +310,7 @@ def _statements(code: str) -> list[ast.stmt]:
 
 
 def _line(prompt: object = "") -> str:
-    """Replace `input`, which nobody can answer: return the next line of `sys.stdin`, if a program has replaced it."""
+    """Replace `input`, as there is no prompt: return the next line of `sys.stdin`, if a program has replaced it."""
     print(prompt, end="", flush=True)
     if not (line := sys.stdin.readline()):
         raise EOFError("EOF when reading a line")

@@ -19,7 +19,7 @@ SHARED = (
     "records.differences",
     "records.entries",
 )
-PACKAGE = "_live_"  # what the names of the modules begin with there, where an engine may be installed as well
+PACKAGE = "_live_"  # the prefix of the modules' names there, as an engine may be installed as well
 
 _LOADER = '''"""What a page of this site runs in a reader's kernel, besides the code that it shows."""
 
@@ -60,5 +60,5 @@ def _own_name(module: ModuleType) -> str:
 
 
 def _renamed(module: Any) -> str:
-    """The source of a module that takes what it imports of the engine from the modules beside it."""
+    """Return the source of a module that imports from the modules beside it instead of from the engine."""
     return re.sub(r"(?m)^from livepages[.\w]*\.(\w+) import ", rf"from {PACKAGE}\1 import ", inspect.getsource(module))

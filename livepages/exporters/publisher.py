@@ -44,7 +44,7 @@ class SiteFolder:
         Args:
             folder: the folder.
             docs: the folder of pages, whose other files programs copy.
-            emptied: whether it was empty before the site was built, so that whatever is there now is of this build.
+            emptied: whether it was empty before the site was built, so that all its files are of this build.
         """
         self.folder, self._docs, self._emptied = folder, docs, emptied
         self.left: list[str] = []  # names of files of the author that would have been replaced
@@ -53,7 +53,7 @@ class SiteFolder:
         """Write a file of this name, unless the author has one."""
         file = self.folder / name
         copied = file.suffix not in MARKDOWN and (self._docs / name).is_file()
-        emptied = self._emptied and not name.startswith(".")  # MkDocs leaves what is hidden of an earlier build
+        emptied = self._emptied and not name.startswith(".")  # MkDocs leaves the hidden files of an earlier build
         if file.exists() and (emptied or copied):
             self.left.append(name)
             return
@@ -205,7 +205,7 @@ def programs(page: Page, run: Run, project: Project, url: str, address: Callable
         run: the results of its blocks.
         project: the project that both belong to.
         url: where the page is published; empty if unknown.
-        address: what a link to a file of the site becomes.
+        address: returns the target of a link to a file of the site.
     """
     download = Download(page, run, project, url)
     cells = split_cells(pieces(page, run, address))

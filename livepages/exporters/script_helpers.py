@@ -34,7 +34,7 @@ class MustRaise:
 
 
 def show_figures() -> None:
-    """Show what the lines above have drawn."""
+    """Show the figures of the lines above."""
     import matplotlib.pyplot as plt
 
     plt.show()

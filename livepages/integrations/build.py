@@ -42,7 +42,7 @@ class Build:
         self._new: set[str] = set()  # the names of the pages that began or finished to run
         self.awaited: set[Path] = set()  # files of pages that were saved or opened before they had run
         self.held_back: set[Path] = set()  # files of pages that have run, but are shown in part as before
-        self._deadline = 0.0  # until when a page that somebody waits for may run before it is shown in part
+        self._deadline = 0.0  # until when an awaited page may run before it is shown in part
         self._caught_up = False
         self.pages: dict[Path, Page] = {}
         self._changed: dict[Path, str] = {}
@@ -66,7 +66,7 @@ class Build:
         if not os.environ.get(NO_EXECUTE):
             self._prepare(page for page in course.pages if page not in course.texts)
         self._update(course, self._attempts.run, started, done)
-        # Where it is known when a page is shown what is on it, failures end the build before any page is shown.
+        # Where the blocks of a page are known only when it is converted, failures end the build before that.
         if self.engine.project.fences == "exec" and self.failures:
             self.fail(failure for page, run in self.ran for failure in check_page(page, run, self.records))
 
@@ -80,8 +80,8 @@ class Build:
     ) -> None:
         """Build as `run` does, without waiting for pages: the site shows them as far as they are, and its faults.
 
-        Pages that are so few that they run at once may take so many seconds of `patience` before `catch_up` takes them
-        as far as they are; if there are more, they begin when the build is `over`, which so has all processors.
+        A few pages run at once, and may take `patience` seconds before `catch_up` takes them as far as they are. More
+        pages begin when the build is `over`, so that it has all processors.
         `finished_late` is called, in any thread, with the file of a page that this build shows in part, when it has
         run to its end.
         """
@@ -148,7 +148,7 @@ class Build:
         self._new, self._failed = new, {}
         self.executed = ExecutedPages(self.engine, self._of_file, may_run)
         self.failures = [*unread, *clashes(course, self.engine.project)]
-        if self.engine.project.fences == "all":  # otherwise it is known when a page is shown what is on it
+        if self.engine.project.fences == "all":  # otherwise blocks are known when a page is converted
             self.failures += [*self.guide.problems(), *self.records.problems(read)]
             for page in programs:
                 self._failed[page.name] = check_blocks(page, self._runs[page.name], self.records)
@@ -159,13 +159,13 @@ class Build:
         return page.path in self.pages and self.pages[page.path].source != page.source
 
     def _prioritize(self, pages: list[Page], few: int) -> None:
-        """Note that somebody waits for these pages, and run them before all others, unless they are more than `few`."""
+        """Note that these pages are awaited, and run them before all others, unless they are more than `few`."""
         for page in pages if len(pages) <= few else ():
             self.awaited.add(page.path)
             self.engine.prioritize(page.path)
 
     def _as_before(self, pages: Iterable[Page]) -> dict[Path, Run]:
-        """Return the runs of those pages as the last build showed them that it showed in part and nobody waits for.
+        """Return the runs that the last build showed of pages that it showed in part and that are not awaited.
 
         Showing the progress of each would take longer than all the rest of a build.
         """
@@ -184,7 +184,7 @@ class Build:
         return [*awaited, *(path for path, page in self.pages.items() if awaited and status.STATUS in page.text)]
 
     def catch_up(self, path: Path) -> bool:
-        """Take the results of a page that somebody waits for since the build began.
+        """Take the results of an awaited page since the build began.
 
         Returns:
             whether the page of this file is to be shown anew.
@@ -292,7 +292,7 @@ class Build:
 
     @property
     def origin(self) -> str:
-        """From what the site is built, in Markdown."""
+        """The commit and the versions that the site is built from, in Markdown."""
         commit = history.commit(self.engine.project)
         return f"Built{f' from commit `{commit}`' if commit else ''} with {self.engine.project.runtime.version_label}."
 

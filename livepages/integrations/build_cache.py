@@ -1,7 +1,7 @@
-"""The cache of what builds make of pages, for builds and for serving alike: HTML, search entries, other forms.
+"""The cache of the products of builds, also while serving: HTML, search entries, other forms of pages.
 
-Each is kept under its kind and its page, with a digest of everything that it was made from; what has another digest is
-made again. The digest covers the library's own source and the versions of all that is installed.
+Each is kept under its kind and its page, with a digest of everything that it was made from, and made again when the
+digest changes. The digest covers the library's own source and the versions of all that is installed.
 """
 
 import hashlib
@@ -45,13 +45,13 @@ class BuildCache:
             replace_text(self._file(kind, name), json.dumps([key, value]))
 
     def drop_unfinished(self, pid: int) -> None:
-        """Delete what a process was writing that was ended."""
+        """Delete the file that a killed process was writing."""
         for file in self._folder.glob(f"*/.*.{pid}-*"):
             with suppress(OSError):
                 file.unlink()
 
     def made(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
-        """Return the value that was made from equal things; if none is kept, call `make` and keep what it returns."""
+        """Return the kept value that was made from equal things; if there is none, call `make` and keep its value."""
         key = self.key(given)
         value = self.get(kind, name, key)
         if value is None:

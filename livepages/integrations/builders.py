@@ -71,7 +71,7 @@ def _command(builder: str, project: Project) -> list[str]:
 
 
 def _build_with_zensical(project: Project) -> int:
-    """Build with Zensical, which runs no plugins: what ours does before and after pages are built is done here."""
+    """Build with Zensical, which runs no plugins: the steps of ours before and after a build are done here."""
     from livepages.integrations.post_build import finish, finish_zensical
 
     command = _command(ZENSICAL, project)
@@ -96,7 +96,7 @@ def _build_with_zensical(project: Project) -> int:
 
 
 def _drop_pages_of_zensical(project: Project) -> None:
-    """Delete the pages that Zensical keeps by their text alone, whatever the output of their blocks is.
+    """Delete the pages that Zensical keeps by their text alone, as the output of their blocks may have changed.
 
     Its option --clean would delete the whole folder, with the runs of the pages.
     """

@@ -135,7 +135,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     export_command.add_argument("site", type=Path, metavar="SITE", help="the folder that holds the built site")
     export_command.add_argument(
-        "-f", "--config-file", type=Path, metavar="FILE", help="what it was built from (default: the project's)"
+        "-f",
+        "--config-file",
+        type=Path,
+        metavar="FILE",
+        help="the configuration that it was built with (default: the project's)",
     )
     export_command.set_defaults(act=lambda options, project: export_site(options.site, options.config_file, project))
 

@@ -15,7 +15,7 @@ class ExecutedPages:
     """
 
     def __init__(self, engine: Engine, known: Callable[[Path], tuple[Page, Run] | None], may_run: bool) -> None:
-        """Begin with what has run: `known` returns the page of a file, and its run."""
+        """Take `known`, which returns the page of a file, and its run."""
         self._engine, self._known, self._may_run = engine, known, may_run
         self._process = os.getpid()
         self._late: dict[Path, list[tuple[Page, Run]]] = {}

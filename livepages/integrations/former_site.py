@@ -1,4 +1,4 @@
-"""The site of the build before, which stays what it was if a build fails before it has written a page."""
+"""The site of the last build, which is restored if a build fails before it has written a page."""
 
 import shutil
 from contextlib import suppress

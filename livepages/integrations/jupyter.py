@@ -44,7 +44,7 @@ def main() -> None:
 
 def _server(token: str, origin: str, idle: int) -> Any:
     """The server, with everything off that running code does not need."""
-    # Half of its start would be a grammar of IRIs, which jsonschema imports if it is there; nothing here has a format.
+    # jsonschema would import a grammar of IRIs, which takes half of the start and is not used here.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     from jupyter_server.auth.identity import IdentityProvider
     from jupyter_server.serverapp import ServerApp

@@ -64,7 +64,7 @@ class Kernels:
     def _answer(self, environ: WSGIEnvironment) -> tuple[str, dict[str, str]]:
         if self.off:
             return "200 OK", {"off": self.off}
-        # A browser sends the origin of what it posts, and the host of the address: another site's, by any name.
+        # A browser sends the origin of each POST, and the host of its address, so requests of other sites are known.
         sent = [environ.get(name) for name in ("REQUEST_METHOD", "HTTP_HOST", "HTTP_ORIGIN")]
         if sent != ["POST", self._host, self._origin]:
             return "403 Forbidden", {"off": f"Blocks run on pages that are opened at {self._origin}{self._root} only."}

@@ -73,7 +73,7 @@ class ExecutedBlocks:
 
 
 def _laid_out(block: Block, output: str, md: Markdown, options: dict[str, Any]) -> Markup:
-    """Return the HTML that markdown-exec makes of a block and of what it printed."""
+    """Return the HTML that markdown-exec makes of a block and its output."""
     code, language = block.code, "python"
     if block.fence.language == "pycon":
         code, language = "\n".join(line for line in block.fence.content if line.startswith((">>> ", "... "))), "pycon"
@@ -100,7 +100,7 @@ def _variant(result: BlockResult, md: Markdown, options: dict[str, Any]) -> str:
 
 
 def _text(outcome: Outcome, options: dict[str, Any]) -> str:
-    """Return what a block printed, and the error that it was expected to raise."""
+    """Return the output of a block, with the error that it was expected to raise."""
     text = outcome.stdout
     if options["result"] == "ansi":
         text = text.replace("\\x1b[", "\x1b[")  # which other outputs show

@@ -46,7 +46,7 @@ _report = os.environ.pop(REPORT, "")  # so that no page reads it and depends on 
 
 
 class LivePagesExtension(Extension):
-    """The Markdown extension. Sites set no options; programs pass what is converted, where they can."""
+    """The Markdown extension. Sites set no options; programs that can do so pass a `Conversion`."""
 
     def __init__(self, conversion: Conversion | None = None) -> None:
         super().__init__()

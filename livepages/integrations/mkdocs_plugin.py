@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # a build does not need it
     from livepages.integrations.saves import Saves
 
 log = logging.getLogger("mkdocs.plugins.livepages")
-logging.getLogger("livepages").parent = log  # MkDocs shows and counts what the engine warns of
+logging.getLogger("livepages").parent = log  # so that MkDocs shows and counts the engine's warnings
 BEHIND = 19  # by how much pages that run in the background come after the build and the browser, as in `os.nice`
 PATIENCE = 0.75  # seconds that an author waits for a page to run before it is served as far as it is
 
@@ -72,7 +72,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._reported: list[Failure] = []
         self._logged: set[str] = set()
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
-        self._former: FormerSite | None = None  # what it would empty it of, until pages are written
+        self._former: FormerSite | None = None  # the files that it would delete, until pages are written
         self._saves: Saves | None = None
         self._kept = BuildCache(Path())
         self._index = Index(self._kept)
@@ -87,7 +87,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._files: Files | None = None  # of this build, when its pages have been converted
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
-        """Remember whether failures end the build, or are shown in the page."""
+        """Note whether failures end the build, or are shown in the page."""
         self._serving = command == "serve"
         self._emptied = not dirty
         logging.getLogger(MkDocsPage.__module__).addFilter(self._links)
@@ -121,7 +121,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         config.extra_css.insert(0, STYLE)  # so that the site's own come after it
         config.extra_javascript.append(script)
         if self._serving and (privacy := plugin_of_theme(config, "privacy")):
-            privacy.config.enabled = False  # it takes a tenth of the time of a build, and guards what is published
+            privacy.config.enabled = False  # it takes a tenth of a build, and is for published sites
         return config
 
     on_config = CombinedEvent(_remember_docs, _configure)
@@ -156,7 +156,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return project
 
     def on_pre_build(self, *, config: MkDocsConfig) -> None:
-        """Run what has to run, before MkDocs empties the site, unless plugins may still add pages."""
+        """Run stale pages before MkDocs empties the site, unless plugins may still add pages."""
         self._begun = not may_change(config, self) and Path(config.docs_dir) == self._docs
         if self._begun:
             self._begin(config)
@@ -167,7 +167,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     @event_priority(-100)
     def on_nav(self, nav: Navigation, *, config: MkDocsConfig, files: Files) -> Navigation:
-        """Run what has to run, when all plugins have added, moved and removed pages."""
+        """Run stale pages after all plugins have added, moved and removed pages."""
         if not self._begun:
             self._begin(config, files, nav)
         return nav
@@ -211,7 +211,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return "the site is as it was" if self._emptied else "no page was written"
 
     def on_page_read_source(self, *, page: MkDocsPage, config: MkDocsConfig) -> str | None:
-        """Show what has run, even if the file was saved again in the meantime."""
+        """Return the text that has run, even if the file has been saved again since."""
         return self._current().source(self._path(page))
 
     def on_page_markdown(self, markdown: str, *, page: MkDocsPage, config: MkDocsConfig, files: Files) -> str:
@@ -267,7 +267,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         return html
 
     def _catch_up(self, page: MkDocsPage, config: MkDocsConfig) -> None:
-        """Convert a page again if somebody waits for it and it has run further."""
+        """Convert an awaited page again if it has run further."""
         path = self._path(page)
         if self._files is not None and self._current().catch_up(path):
             self._converts(path)
@@ -352,7 +352,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             self._background.build_ended()
 
     def on_post_build(self, *, config: MkDocsConfig) -> None:
-        """Write what the site has besides the HTML of its pages."""
+        """Write the site's other files."""
         build, site = self._current(), Path(config.site_dir)
         try:
             if build.engine.project.fences == "exec":
@@ -384,7 +384,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             raise PluginError(f"{len(new)} failed, as listed above; {consequence}")
 
     def _refuse(self, message: str) -> None:
-        """End the build; while serving, which a build that ends would bring to a standstill, show what was shown."""
+        """End the build; while serving, where that would stop the server, keep the pages of the last build."""
         if self._server is None:
             raise PluginError(message)
         log.error(message)

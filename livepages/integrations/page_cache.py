@@ -1,4 +1,4 @@
-"""A page of MkDocs, converted only if what it was converted from before has changed."""
+"""The conversion of a page of MkDocs, skipped if everything that it depends on is unchanged."""
 
 import logging
 import re

@@ -23,10 +23,10 @@ def finish(
     keep: Callable[..., Any] | None = None,
     emptied: bool = False,
 ) -> list[Failure]:
-    """Write the pages' other forms, redirects, the assets and what the guide adds.
+    """Write the pages' other forms, redirects, the assets and the files of the guide.
 
     Args:
-        build: what the site was built from.
+        build: of the site.
         site: the folder that holds it.
         log: is called with the names of files that are not written, because the author has written them.
         keep: returns the value made before from the same page (`livepages.exporters.Publication`); all anew if None.
@@ -48,7 +48,7 @@ def finish(
 
 
 def finish_executed(build: Build, site: Path, log: Callable[[str], None], emptied: bool) -> list[Failure]:
-    """Write redirects and the assets: `finish` for a site whose pages stay what markdown-exec makes of them."""
+    """Write redirects and the assets: `finish` for a site whose pages markdown-exec lays out."""
     return _finish(build, SiteFolder(site, build.engine.project.docs, emptied), log)
 
 

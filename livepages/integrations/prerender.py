@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Ahead:
-    """Processes that do from the last on what the build does from the first on.
+    """Processes that convert pages from the last one on, while the build converts them from the first one on.
 
-    They put what they make into the `BuildCache`, and the build never waits for them: what one cannot do, or has not
-    done in time, the build does itself.
+    Their results are in the `BuildCache`. The build never waits for them: it converts every page itself that they
+    have not converted by then.
     """
 
     def __init__(self, processes: int) -> None:
@@ -42,7 +42,7 @@ class Ahead:
             self._under_way.append(pid)
 
     def end(self) -> list[int]:
-        """End them at once, whatever they are doing, and return their process ids."""
+        """Kill them and return their process ids."""
         ended, self._under_way = self._under_way, []
         for pid in ended:
             with contextlib.suppress(OSError):

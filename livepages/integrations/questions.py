@@ -1,7 +1,7 @@
 """Pages of questions: other wordings of each, for the search, and what search engines read of them.
 
 A comment whose first line is ``asked`` has another wording in each further line: of the heading above it or, below the
-title, of what the page is for.
+title, of the question that the page answers.
 """
 
 import html

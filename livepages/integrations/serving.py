@@ -66,7 +66,7 @@ class ServeScheduler:
         self._decide()
 
     def _decide(self) -> None:
-        """Build again when a page has finished that somebody waits for, or when all have."""
+        """Build again when an awaited page has finished, or when all have."""
         with self._lock:
             whole = bool(self._pending) and self._pending <= self._finished
             wanted = not self._awaited and (whole or bool(self._build.awaited & self._finished))

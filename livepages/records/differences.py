@@ -25,7 +25,7 @@ _MEANINGLESS: Patterns = (
     (re.compile(r"\b0x(?:[0-9a-f]{6,}|…)"), "ADDRESS"),
     (re.compile(r"\b(object id|id=|thread) ?\d{4,}"), r"\1"),
     (re.compile(r"(?<![\w/])(?:/[\w.+-]+){2,}"), "PATH"),
-    # Of figures that a page saves as SVG, Matplotlib notes the time, and numbers what is used twice at random.
+    # In figures that a page saves as SVG, Matplotlib notes the time, and gives random ids to elements used twice.
     (re.compile(r"<dc:date>[^<]*</dc:date>"), "DATE"),
     (re.compile(r"(?<=[\"#])[a-z]+[0-9a-f]{10}(?=[\")])"), "ID"),
 )
@@ -72,7 +72,7 @@ class Difference:
 
     @property
     def size(self) -> str:
-        """The distance between numbers, in words; empty if it is not numbers that differ."""
+        """The largest difference between numbers, in words; empty if other text differs."""
         if not self.absolute:
             return ""
         return f", by {self.absolute:.2g} at most, relative {self.relative:.2g}"
@@ -114,7 +114,7 @@ def _normal(text: str, noise_patterns: Patterns) -> str:
     return text
 
 
-@lru_cache(maxsize=4096)  # while serving, most outputs stay what they are
+@lru_cache(maxsize=4096)  # while serving, most outputs stay unchanged
 def _texts(old: str, new: str, tolerance: float, diff: str, noise_patterns: Patterns) -> Difference | None:
     if old == new:
         return None
@@ -183,7 +183,7 @@ def _apart(old: list[str], new: list[str]) -> tuple[float, float]:
 
 def _replaced(old: list[str], new: list[str]) -> str:
     """The first words that differ, as ``old → new``."""
-    same = os.path.commonprefix([old, new])  # what is alike before the difference would take the matcher long
+    same = os.path.commonprefix([old, new])  # the matcher would take long for a common beginning
     old, new = old[len(same) :], new[len(same) :]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for what, i1, i2, j1, j2 in matcher.get_opcodes():

@@ -17,12 +17,12 @@ class Entry:
     code: str  # its first line, for people who read the file
     outcome: str  # how it ended: RAN, RAISED (as it must), FAILED or NOT_RUN
     seconds: float = 0.0
-    counts: Mapping[str, int] = field(default_factory=dict)  # in the file each stands for itself
+    counts: Mapping[str, int] = field(default_factory=dict)  # in the file, each is a value of its own
     figures: int = 0
     shown: str = ""  # the representation of its last expression as text
     stdout: str = ""
     stderr: str = ""
-    error: str = ""  # the class and the message of what it raised; or why it failed or did not run
+    error: str = ""  # the class and the message of what it raised; or the reason why it failed or did not run
 
     @property
     def text(self) -> str:
@@ -49,7 +49,7 @@ def make_entry(code: str, seconds: float, **about: Any) -> Entry:
 
 
 def entry_data(entry: Entry) -> dict[str, Any]:
-    """Return an entry as its file has it: without what is empty, and with the counts beside all else."""
+    """Return an entry for its file: without empty values, and with each count as a value of its own."""
     found: dict[str, Any] = {}
     for name, value in asdict(entry).items():
         found |= value if name == "counts" else {name: value}

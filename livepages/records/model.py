@@ -25,9 +25,9 @@ class Host:
     # The newest one used; empty if the system names none. A page that was recorded again later may have another.
     instruction_set: str = field(default="", kw_only=True, compare=False)
     python: str
-    versions: Mapping[str, str]  # of the runtime's distributions; in the file each stands for itself
+    versions: Mapping[str, str]  # of the runtime's distributions; in the file, each is a value of its own
     distributions: Mapping[str, str]  # versions of what the pages imported
-    environment: Mapping[str, str]  # what the runtime read of it
+    environment: Mapping[str, str]  # the variables that the runtime read
     commit: str  # the last one that changed what ran
     day: str
 

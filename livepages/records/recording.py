@@ -23,7 +23,7 @@ def used_files(project: Project, run: Run) -> dict[str, str | None]:
     return {
         name: short_content(project.root / name)
         for name in sorted(run.files)
-        # A page may show what other hosts saw, and what lies outside differs from host to host.
+        # A page may show the records of other hosts, and files outside differ from host to host.
         if not Path(name).is_absolute() and not (project.root / name).is_relative_to(project.records)
     }
 

@@ -1,4 +1,4 @@
-"""Turn a block and its outcome into what a page shows; links and mathematics; the status of all pages."""
+"""HTML and Markdown of results, failures, links and formulas, and the status of all pages."""
 
 from livepages.rendering import status
 from livepages.rendering.anchors import anchors, anchors_made

@@ -9,9 +9,9 @@ from livepages.course import SitePaths
 from livepages.execution import Run
 
 _LINK = re.compile(r'data-live-form="(?P<form>\w+)" href="[^"]*"')
-# It is shown where the style sheet is that comes with the script that serves it.
+# Shown by the style sheet of the script that handles it.
 _RUN = '<button type="button" class="live-offer live-here" hidden>run it here</button>'
-# It copies what the link before it leads to.
+# Copies the target of the link before it.
 _COPY = '<button type="button" class="live-offer live-take" aria-label="copy as Markdown" hidden>(copy)</button>'
 
 

@@ -23,7 +23,7 @@ class NameLinks(Treeprocessor):
     """Links names once the page is a tree in which highlighted blocks are stashed HTML."""
 
     def __init__(self, md: Markdown, converted: Callable[[], tuple[Page | None, Inventory]]) -> None:
-        """Take `converted`, which returns the page that is being converted, if it is one, and what has a reference."""
+        """Take `converted`, which returns the page that is being converted, if any, and the names with a reference."""
         super().__init__(md)
         self._converted = converted
 
@@ -74,7 +74,7 @@ class _Stretch:
 
 
 def linked(code: str, uses: Iterable[Use]) -> str:
-    """Code as HTML, with a link around each use; its text, and how it is highlighted, stay what they are.
+    """Return code as HTML with a link around each use; its text and its highlighting stay the same.
 
     Args:
         code: as HTML: text in elements without gaps.

@@ -80,7 +80,7 @@ class _Status:
     def _cell(self, page: Page, host: Host) -> str:
         seen = [one for block in page.cases for one in self._at(page, block) if one.host == host]
         good = sum(one.entry.good for one in seen)
-        # Everything ran, something has changed since, something failed: in words, and by color.
+        # By color: everything ran, something has changed since, something failed.
         state = "failed" if any(one.entry.outcome == FAILED for one in seen) else "outdated"
         state = "good" if good == len(page.cases) else state
         words = [f'<span class="live-{state}">{good} of {len(page.cases)}</span>']

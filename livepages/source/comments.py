@@ -2,7 +2,7 @@
 
 A comment above a fence is about it: ``<!--pytest.mark.skipif(sys.platform == "win32", reason="…")-->``, or
 ``<!--pytest-codeblocks:importorskip(numpy)-->``. After ``<!--pytest-codeblocks:expected-output-->``, the next fence
-holds what the block above prints. They mean what they mean to pytest-codeblocks, with three exceptions: the blocks of a
+holds what the block above prints. They mean the same as for pytest-codeblocks, with three exceptions: the blocks of a
 page share a namespace without ``cont``, a block with ``xfail`` must fail, and other marks of pytest only select blocks.
 """
 

@@ -50,7 +50,9 @@ class FenceFinder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdo
         extension: Any = md.preprocessors["fenced_code_block"]
         self.config, self.extension = extension.config, extension.extension
         self.found: list[tuple[Fence, str, dict[str, Any]]] = []  # with its language, and its options
-        self.abandoned: dict[int, int | None] = {}  # the opening lines of what is none after all, with why: which line
+        self.abandoned: dict[
+            int, int | None
+        ] = {}  # the opening lines of those that turn out to be none, each with the line that ended it
         self._number = self._opening = -1
         self.fence: Any = None  # the marker of the one that is open
 
@@ -82,7 +84,7 @@ class FenceFinder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdo
         self.clear()
 
     def clear(self) -> None:
-        """Forget what has been read of a fence; if there is one, it is none after all."""
+        """Forget the open fence, if there is one: it turns out to be none."""
         if self.fence is not None:
             self.abandoned[self._opening] = self._number
         super().clear()
@@ -113,7 +115,7 @@ def find_fences(
         errors: to which the first line is added that a renderer would not read as a fence; only those above are found.
 
     Raises:
-        LineError: it is there, and `errors` is not given.
+        LineError: there is such a line, and `errors` is None.
     """
     finder = FenceFinder(_superfences())
     fences = [fence for fence, _, _ in finder.find(lines)]

@@ -11,7 +11,7 @@ def block_options(given: Mapping[str, Any]) -> tuple[Options, list[str]]:
     """Return the options of a block by those of markdown-exec, among which ours are extra ones.
 
     Returns:
-        the options, and what is wrong with those of ours that are left out.
+        the options, and a message for each of ours that is left out.
     """
     values: dict[str, Any] = {
         name: given[name] for name in ("source", "result", "html", "session", "width") if given[name]

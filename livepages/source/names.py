@@ -113,12 +113,12 @@ class PageNames:
         self._inventory = inventory
 
     def in_prose(self, code: str) -> list[Use]:
-        """The uses in code within prose, where every name means what it means anywhere on the page."""
+        """Return the uses in code within prose, where a name means the same as anywhere on the page."""
         code = f"({code[1:]})" if code.startswith("@") else code
         return list(_uses(code, _parsed(code), self._anywhere, self._inventory))
 
 
-@lru_cache(maxsize=256)  # while serving, most pages stay what they are
+@lru_cache(maxsize=256)  # while serving, most pages stay unchanged
 def _resolved(codes: tuple[tuple[str, bool], ...], inventory: Inventory) -> tuple[list[list[Use]], dict[str, str]]:
     """For the code of each block, which runs or not, its uses; and what names mean anywhere on the page."""
     anywhere = {name: name for name in inventory.libraries}

@@ -21,11 +21,11 @@ class Affects(Enum):
 
     PROGRAM = "which blocks run, and which others each depends on; a block's key covers those"
     RUN = "the outcome of the block; its value belongs to the block's key"
-    CHECK = "what the result must be and how long it may take; no part of the key"
+    CHECK = "the expected outcome and the time limit; no part of the key"
     PAGE = "how the page shows the block"
 
 
-Read = Callable[[str], object]  # makes a value of text; raises ValueError with what it must be otherwise
+Read = Callable[[str], object]  # makes a value of text; raises ValueError with the kind of text that it takes
 
 
 @dataclass(frozen=True)
@@ -205,8 +205,8 @@ def parse_options(info: str) -> tuple[Options, list[str]]:
     """Return the options of a fence's info string, which begins with the language, as far as they can be read.
 
     Returns:
-        the options, and what is wrong with those that are left out: they are unknown, have a wrong value, or do not go
-        with the others.
+        the options, and a message for each that is left out: it is unknown, has a wrong value, or does not go with the
+        others.
     """
     rest = info.strip().partition(" ")[2].strip()
     values: dict[str, Any] = {}

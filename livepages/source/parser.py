@@ -1,9 +1,9 @@
 """Markdown text to a `Page`: its Python blocks in order, each with code, options, marks, line numbers and key.
 
-This is the only parser. What it returns is what the site shows, what runs, and what is tested; a Python fence
-that it cannot take is an error with page and line, never skipped.
+This is the only parser: the site, the runs and the tests all use its pages. A Python fence that it cannot read is an
+error with page and line, never skipped.
 
-Includes are expanded by ``pymdownx.snippets``; comments mean what they mean to pytest-codeblocks, whose own parser
+Includes are expanded by ``pymdownx.snippets``; comments mean the same as for pytest-codeblocks, whose own parser
 knows neither tildes nor block quotes nor nesting nor options.
 """
 
@@ -84,7 +84,7 @@ def _whole_page(text: str, path: Path, project: Project) -> Page:
     return _page(text, tuple(lines[:length]), expanded, path, name, project.runtime, project.inline_expressions)
 
 
-@lru_cache(maxsize=512)  # while serving, most pages stay what they are
+@lru_cache(maxsize=512)  # while serving, most pages stay unchanged
 def _page(
     text: str,
     front: tuple[str, ...],
@@ -157,7 +157,7 @@ def changed_page(path: Path, page: Page | None, lines: Sequence[str], project: P
 
     Args:
         path: its file, which need not be there: plugins make pages, too.
-        page: what the file holds.
+        page: the one in the file, if there is any.
         lines: the text.
         project: the site.
 

@@ -6,12 +6,12 @@ Settings are in ``pyproject.toml``::
     docs = "docs"             # the pages; unless named, the folder that the site's configuration names
     mkdocs = "mkdocs.yml"     # the site's configuration; need not be there
     snippets = "snippets"     # modules that pages include and import
-    inventories = "inventories"  # where the reference of libraries is; need not be there
-    records = "records"       # what hosts saw
+    inventories = "inventories"  # of the reference of libraries; need not be there
+    records = "records"       # of each host
     reference = "cpu"         # the host whose records must be up to date
     timeout = 60              # seconds a block may take, unless its own option or its page's differs
-    runtime = "python"        # what pages are programs of (`find_runtime`); unless named, what they import decides
-    guide = "module:Class"    # what adds the site's own to its pages (`livepages.course.Guide`); need not be there
+    runtime = "python"        # of the pages (`find_runtime`); unless named, their imports decide
+    guide = "module:Class"    # adds to pages (`livepages.course.Guide`); need not be there
     preload = []              # modules that every page finds imported; those it imports first are so anyway
     fences = "all"            # which Python fences run; "exec": those with exec="on", as markdown-exec has it
     inline_expressions = true  # whether prose shows the value of `{python} x`; unless named, false for fences = "exec"

@@ -53,7 +53,7 @@ def expand(lines: list[str], snippets: Path) -> Iterator[tuple[str, int]]:
             raise LineError(number, f"include: {error}") from None
 
 
-@lru_cache(maxsize=512)  # while serving, most pages stay what they are
+@lru_cache(maxsize=512)  # while serving, most pages stay unchanged
 def includes(text: str) -> frozenset[str]:
     """The names of the files that a page includes, without their sections."""
     found: set[str] = set()

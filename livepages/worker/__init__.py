@@ -1,7 +1,7 @@
 """The code of a page's own process, the protocol between it and the engine, and the runtimes.
 
-Imports no other package of the engine, nor any other library before it is needed: whatever is imported here, every
-page finds in its process. ``python -m livepages.worker`` is that process.
+Imports no other package of the engine, nor any other library before it is needed, as every page finds
+the imports in its process. ``python -m livepages.worker`` is that process.
 """
 
 from livepages.worker.capture import OUTPUT_LIMIT

@@ -109,7 +109,7 @@ class Blocks:
         """Return the outcome with displays and open figures, or with the exception that rendering these raised."""
         try:
             return replace(outcome, displays=self._displays.take(), figures=tuple(figures.take_open()))
-        except Exception as error:  # noqa: BLE001  (whatever a figure holds is the block's doing)
+        except Exception as error:  # noqa: BLE001  (of the block's own figures and displays)
             return replace(outcome, raised=self._interpreter.describe(error))
 
     def end(self) -> Iterator[Message]:

@@ -36,7 +36,7 @@ class _Stderr(io.RawIOBase):
 
 
 def streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:
-    """Fresh text streams on descriptors 1 and 2, unbuffered, so that what is written to both comes in order."""
+    """Return new text streams on descriptors 1 and 2, unbuffered, so that their texts are in order."""
     return _unbuffered(io.FileIO(1, "w", closefd=False)), _unbuffered(_Stderr())
 
 
@@ -83,7 +83,7 @@ class Capture:
         sys.__stdout__, sys.__stderr__ = self._streams  # type: ignore[misc]
 
     def take(self) -> tuple[tuple[tuple[str, str], ...], str]:
-        """The output of the block, as (stream, text) pairs, and what is wrong with the streams, if anything."""
+        """Return the output of the block, as (stream, text) pairs, and the message on a closed stream, if any."""
         process_error = self._check()
         self._flush()
         block = int(self._file.name)

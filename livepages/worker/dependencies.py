@@ -47,7 +47,7 @@ class Dependencies:
         self._root, self._own = root, own
         self._aside = tuple(folder + os.sep for folder in aside)
         self._temporary = os.path.realpath(tempfile.gettempdir()) + os.sep
-        # These folders are there wherever the page runs, and all that they lie in.
+        # These folders exist wherever the page runs, and so do all folders around them.
         given = (root, ENGINE, *aside, *_PREFIXES, *map(os.path.realpath, _PREFIXES))
         self._given = tuple({os.path.join(path, "") for path in given})
         self._files: set[str] = set()
@@ -67,8 +67,8 @@ class Dependencies:
         """Watch this process from now on, which may be a fork of the one that was watched before.
 
         Args:
-            report: reports to the parent that a forked process has looked up these files, and these probes, and
-                what it saw.
+            report: tells the parent of the files and probes that a forked process has looked up, and of the
+                answers.
         """
         self._process, self._began, self._report = os.getpid(), time.time(), report
 
@@ -88,7 +88,7 @@ class Dependencies:
                 self._started([arguments[0]])
 
     def _watch_folders(self) -> None:
-        """Watch `os.stat` and its like; imports look files up in another way, and are watched by `find_spec`."""
+        """Watch `os.stat` and similar functions; imports find files in another way, and `find_spec` watches them."""
         for name in ("stat", "lstat", "access"):
             setattr(os, name, self._noting(getattr(os, name), "probes"))
         os.listdir = self._noting(os.listdir, "files")
@@ -220,7 +220,7 @@ class Dependencies:
             self._contents = seen | self._contents
 
     def answer(self, probe: str) -> str | None:
-        """Return the answer to a probe, without noting what it takes to find it."""
+        """Return the answer to a probe, without noting the lookups for it."""
         with self._paused():
             return run_probe(probe, self._root)
 

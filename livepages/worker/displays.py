@@ -55,7 +55,7 @@ class DisplayHook:
         """Return the MIME bundles of the values so far that have more than a text representation.
 
         Raises:
-            Exception: what a method of theirs raises.
+            Exception: whatever their methods raise.
         """
         values, self._values = self._values, []
         return tuple(bundle for value in values if (bundle := _bundle(value)))

@@ -68,7 +68,7 @@ class HouseStyle(MetaPathFinder):
             self._switch()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Find Matplotlib as anybody else would, and set the style as soon as it has been imported."""
+        """Find Matplotlib as the other finders do, and set the style as soon as it has been imported."""
         if name != "matplotlib":
             return None
         sys.meta_path.remove(self)
@@ -84,7 +84,7 @@ class HouseStyle(MetaPathFinder):
         return spec
 
     def _switch(self) -> None:
-        """Change over between the two styles, but for what the page has set itself."""
+        """Switch between the two styles, except for settings that the page has made."""
         if self._wanted == self._is_on:
             return
         from cycler import cycler

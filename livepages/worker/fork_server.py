@@ -144,7 +144,7 @@ class Forker:
         """Serve the jobs of a descriptor, with no children yet."""
         self._jobs = jobs
         self._running: dict[int, str] = {}  # the folders of runs, by process
-        self._templates: dict[str, _Template] = {}  # by what they hold; the one that was used last comes last
+        self._templates: dict[str, _Template] = {}  # by their imports; the one that was used last comes last
         self._draining: set[int] = set()  # templates that end when their pages have ended
         self._drains = False  # whether this is such a one
         # When a child ends, the handler only writes to a pipe; the loop reaps it, so no code is interrupted.
@@ -155,7 +155,7 @@ class Forker:
         _prctl(_ADOPT, 1)
 
     def serve(self) -> None:
-        """Serve until there are no more jobs to come; then end what runs."""
+        """Serve until no more jobs can come; then end all pages."""
         gc.collect()
         gc.freeze()
         partial = b""
@@ -209,7 +209,7 @@ class Forker:
     # --- pages ---------------------------------------------------------------------------------------------------
 
     def _take(self, job: Job) -> None:
-        """Fork a page, or have it forked from a template that has imported what it begins with."""
+        """Fork a page, here or from a template that has made its first imports."""
         if self._dependencies:
             self._fork(job)
             return

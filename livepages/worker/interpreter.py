@@ -78,7 +78,7 @@ class Interpreter:
         text = ""
         for block in (*namespace.completed, *under_way):
             text += "\n" * (block.start - 1 - text.count("\n")) + block.code
-        # A file that is cut and written again goes to the disk at once under ext4 (auto_da_alloc); a new one does not.
+        # Under ext4 a truncated file is written to the disk at once (auto_da_alloc), a new one is not.
         self._file.unlink(missing_ok=True)
         futures, text = split_futures(text)
         if futures:  # they must come first, although a later block may have them

@@ -239,7 +239,7 @@ def _keep_whole_programs() -> None:
                 value: bytes | None = super().get(key)
                 if value is not None:
                     decompressed(value)
-            except Exception:  # noqa: BLE001  (whatever a damaged file makes of it)
+            except Exception:  # noqa: BLE001  (a damaged file may raise anything)
                 with contextlib.suppress(OSError):
                     self._file(key).unlink()
                 return None

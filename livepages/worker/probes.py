@@ -4,7 +4,7 @@ A probe is a line of text: its kind, a space, and its subject. Paths below the r
 it, so that the answers are the same wherever the project lies.
 
     root                the folder in which the project lies
-    content PATH        what a file holds, or the names in a folder
+    content PATH        the content of a file, or the names in a folder
     folder PATH         whether there is a folder
     variable NAME       an environment variable
     module NAME         whether a module is installed
@@ -24,7 +24,7 @@ from pathlib import Path
 from livepages.worker.runtime import installed
 
 ENGINE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-# Asked for here, once: sysconfig imports a module of its own for the answer, which an audit hook must not do.
+# Here and only once, because sysconfig imports a module for it, which an audit hook must not do.
 _PYTHON = frozenset(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 _PACKAGES = tuple(f"{name}{os.sep}" for name in ("site-packages", "dist-packages", ".egg-info", ".dist-info"))
 
@@ -48,7 +48,7 @@ def _installed(root: str) -> tuple[str, ...]:
 
 
 def content(file: Path) -> str | None:
-    """Return a hash of what a file holds, or of the names in a folder; None if it is not there."""
+    """Return a hash of a file's content, or of the names in a folder; None if there is neither."""
     try:
         mode = file.stat().st_mode
         if stat.S_ISREG(mode):
@@ -91,7 +91,7 @@ def run_probe(probe: str, root: str) -> str | None:
             return content(Path(root, subject))
         case "folder":
             return "there" if Path(root, subject).is_dir() else None
-        case "variable":  # what it holds may be a secret
+        case "variable":  # it may hold a secret
             value = os.environ.get(subject)
             return None if value is None else hashlib.sha256(value.encode(errors="surrogateescape")).hexdigest()
         case "module":

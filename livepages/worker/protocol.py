@@ -28,21 +28,21 @@ class Raised:
     message: str
     traceback: str  # the page's and the project's own frames, and the message
     line: int | None  # of the page's script, innermost
-    name: str = ""  # what a NameError missed
+    name: str = ""  # the name that a NameError is about
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of one block: all that a reader would see of its run, and what it cost."""
+    """The outcome of one block: everything that a reader would see of its run, and its costs."""
 
-    streams: tuple[tuple[str, str], ...] = ()  # what it wrote: (OUT or ERR, text), in order
+    streams: tuple[tuple[str, str], ...] = ()  # (OUT or ERR, text), in the order written
     displays: tuple[Mapping[str, str], ...] = ()  # what its last expression shows, by MIME type
     figures: tuple[str, ...] = ()  # SVG
     raised: Raised | None = None
     process_error: str = ""  # what the block did to its process
     skipped: str = ""  # why it did not run
     stopped_by: int | None = None  # the place in the program of the failed block because of which it did not run
-    line: int = 0  # of the page's front matter, if what is wrong is wrong there and not in the block
+    line: int = 0  # of the page's front matter, if the error is there and not in the block
     pending: bool = False  # nothing is known of it yet
     seconds: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)  # what the runtime counts, by its name in the plural
@@ -80,7 +80,7 @@ class BlockSpec:
     importorskip: str = ""  # a module
     isolated: bool = False  # whether no other block shares its namespace, nor the settings that it makes
     namespace: str = ""  # the name of the one that it runs in
-    module: str = "__main__"  # what the module is called that is this namespace
+    module: str = "__main__"  # the name of the module that is this namespace
     file: str = ""  # the name that tracebacks have for it alone; without it, they have the script's
     workdir: str = ""  # the folder that it runs in, as seen from the page's
     width: int = 0  # of the terminal that it finds, in columns
@@ -99,19 +99,19 @@ class Job:
     only: tuple[int, ...]  # which of them run, by their places
     uses: tuple[str, ...]  # libraries to have ready before the fork
     imports: tuple[tuple[str, str], ...]  # what it imports first: modules, each with a name in it or none
-    preload: tuple[str, ...]  # those of them of the project's choice: what they start may be left behind by a fork
+    preload: tuple[str, ...]  # those chosen by the project, which may start threads
     settings: Mapping[str, Any]  # the page's, of the runtime
     options: Mapping[str, Any]  # the project's, of the runtime
     path: tuple[str, ...]  # folders to import from, before all others
     root: str  # of the project
     work: str  # the folder that it runs in; empty for one of its own
-    cache: str  # a folder, for what the runtime may use again
+    cache: str  # a folder for files that the runtime may use again
     nice: int  # how much it comes after other processes that want a processor, as in `os.nice`
     requested: float  # when, in seconds of the monotonic clock
 
 
 def stopped_after(number: int, line: int) -> Outcome:
-    """The outcome of the blocks after one that failed: they would run on what it did not do."""
+    """Return the outcome of the blocks after one that failed, which depend on it."""
     return Outcome(skipped=f"the block on line {line} failed", stopped_by=number)
 
 

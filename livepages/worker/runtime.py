@@ -40,8 +40,8 @@ class Runtime:
         tuple[str, ...]
     ] = ()  # modules whose import in a page chooses it if it is built in and the project chooses none
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
-    environment: ClassVar[tuple[str, ...]] = ()  # what the names of the variables that it reads begin with
-    process_environment: ClassVar[Mapping[str, str]] = {}  # what the processes of pages find, unless it is set
+    environment: ClassVar[tuple[str, ...]] = ()  # prefixes of the variables that it reads
+    process_environment: ClassVar[Mapping[str, str]] = {}  # defaults for the processes of pages
     noise_patterns: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()  # in outputs, each with its replacement
     lacks = staticmethod(lacks)  # a function that uses no other, as readers download its source
 
@@ -56,7 +56,7 @@ class Runtime:
 
     @property
     def version_label(self) -> str:
-        """The versions that outcomes are from, in words."""
+        """The versions that outcomes depend on, in words."""
         return ", ".join(dict.fromkeys([self.release, _PYTHON]))
 
     def fingerprint(self) -> dict[str, object]:
@@ -103,7 +103,7 @@ class Runtime:
         return {"device": platform.machine(), "count": 1, "driver": ""}
 
     def host(self) -> dict[str, Any]:
-        """Return the description of this host in its records, except for what is installed there."""
+        """Return the description of this host for its records, without the installed distributions."""
         devices = self.describe()
         return {
             "device": devices["device"],
@@ -166,7 +166,7 @@ class Runtime:
         return {}
 
     def backend_initialized(self) -> bool:
-        """Return whether the devices are chosen, so that asking for one changes nothing for what comes after."""
+        """Return whether the devices are chosen, so that asking for one has no effect on later code."""
         return True
 
     def device(self) -> str:

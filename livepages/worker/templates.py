@@ -89,7 +89,7 @@ def _files() -> list[str]:
 
 
 def _open_descriptors() -> set[tuple[str, str]]:
-    """The descriptors of this process, with what they are; none on systems that do not list them."""
+    """Return the descriptors of this process and their files; none on systems that do not list them."""
     found = set()
     for descriptor in Path("/proc/self/fd").glob("*"):
         try:

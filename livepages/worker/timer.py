@@ -24,7 +24,7 @@ class LoadAdjustedTimer:
     """Seconds since it was made, as they would be on an idle machine.
 
     While three threads want two processors, each gets two thirds of one, so a second counts as two thirds of a second.
-    Between two readings the load is taken to be what it is at the second; read it every tenth of a second or so.
+    The load between two readings is taken to be that at the second; read it every tenth of a second or so.
     """
 
     def __init__(self) -> None:
