@@ -323,3 +323,27 @@ def test_only_the_complete_class_can_be_made(w: Array, x: Array) -> None:
     for incomplete in (base, half):
         with pytest.raises(TypeError, match="abstract"):
             incomplete()
+
+
+@attack(f"{PAGE}#derived", a=st.integers(1, 9), b=st.integers(-9, 9))
+def test_only_a_computed_value_follows_its_fields(a: int, b: int) -> None:
+    found = made("derived", "Computed", "Stored")
+    for name, follows in (("Computed", True), ("Stored", False)):
+        module = found[name](jnp.float32(a), jnp.float32(b))
+        assert_same(module.length, np.hypot(a, b), rtol=1e-5)
+        slope = eqx.filter_grad(lambda m: m.length)(module)
+        exact = np.array([a, b]) / np.hypot(a, b) if follows else np.zeros(2)
+        assert_same(np.array([slope.a, slope.b]), exact, rtol=1e-4, atol=1e-5)
+        moved = eqx.tree_at(lambda m: m.a, module, jnp.float32(0))
+        assert_same(moved.length, np.float64(abs(b) if follows else np.hypot(a, b)), rtol=1e-5)
+
+
+@attack(f"{PAGE}#some-fields", value=arrays((3, 3), odd=False), time=arrays((3,), odd=False))
+def test_a_field_without_an_axis_is_shared(value: Array, time: Array) -> None:
+    found = made("some-fields", "Series", "weighted", "axes")
+    series = found["Series"](jnp.float32(value), jnp.float32(time), "x")
+    shared = eqx.filter_vmap(found["weighted"], in_axes=(found["axes"],))(series)
+    assert_same(shared, value.astype(float) @ time, rtol=1e-3, atol=1e-2)
+    assert_same(eqx.filter_vmap(found["weighted"])(series), value.sum(1, dtype=float) * time, rtol=1e-3, atol=1e-2)
+    with pytest.raises(ValueError, match="pytree structure error"):
+        eqx.filter_vmap(found["weighted"], in_axes=found["axes"])(series)

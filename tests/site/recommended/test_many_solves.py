@@ -1,6 +1,7 @@
 """Attacks on the answers about many, long and fast solves: exact solutions, SciPy, and NumPy in float64."""
 
 from functools import cache
+from math import factorial
 from typing import Any
 
 import diffrax
@@ -200,3 +201,110 @@ def test_a_held_action_gives_the_exact_steps(gain: int, dt: float, y: int) -> No
         np.testing.assert_allclose(action, -gain / 4 * now, rtol=1e-3, atol=1e-5)
         now = decay * now - gain / 4 * now * (1 - decay) / 0.5
         np.testing.assert_allclose(state, now, rtol=1e-3, atol=1e-5)
+
+
+@slow_attack(f"{PAGE}#delay", rate=st.integers(-6, 6), delay=st.sampled_from([0.1, 0.7, 1.0, 2.5]))
+def test_a_delayed_decay_is_the_exact_one(rate: int, delay: float) -> None:
+    solve = program(f"{PAGE}#delay", "solve")["solve"]
+    run = _delayed(solve)
+    found = run(rate / 4, delay)
+    times = delay * np.arange(1, 5)
+    exact = sum(((-rate / 4) ** k) * np.maximum(times - (k - 1) * delay, 0) ** k / factorial(k) for k in range(6))
+    np.testing.assert_allclose(found, exact, rtol=2e-3, atol=2e-3)
+
+
+@cache
+def _delayed(solve: Any) -> Any:
+    return jax.jit(lambda a, d: solve(lambda t, y, past: -a * past, jnp.ones_like, d, count=4))
+
+
+@pytest.mark.slow
+def test_the_gradient_of_a_delayed_decay_is_exact() -> None:
+    solve = program(f"{PAGE}#delay", "solve")["solve"]
+
+    def end(rate: Any, delay: Any) -> Any:
+        wave = lambda t: jnp.stack([jnp.cos(t), jnp.sin(2 * t)])  # noqa: E731
+        return solve(lambda t, y, past: -rate * past * jnp.array([1.0, 2.0]), wave, delay, count=1)[-1]
+
+    # on the first piece, y(delay) = y(0) - rate * the integral of the history
+    d = 0.8
+    by_rate, by_delay = jax.jit(jax.jacrev(end, argnums=(0, 1)))(0.5, d)
+    np.testing.assert_allclose(by_rate, [-np.sin(d), 1 - np.cos(2 * d)], atol=2e-3)
+    np.testing.assert_allclose(by_delay, [-0.5 * np.cos(d), np.sin(2 * d)], atol=1e-2)
+
+
+@slow_attack(f"{PAGE}#dae", y0=st.lists(st.integers(1, 40), min_size=2, max_size=2), mass=st.integers(2, 8))
+def test_a_constraint_and_a_mass_matrix_give_what_scipy_gives(y0: list[int], mass: int) -> None:
+    solve = program(f"{PAGE}#dae", "solve")["solve"]
+    matrix = np.array([[1, 0.5], [0.25, mass / 4]])
+
+    def slope(t: float, y: Any) -> Any:
+        roots = [next(z.real for z in np.roots([1, 0, 1, -value]) if abs(z.imag) < 1e-9) for value in y]
+        return np.linalg.solve(matrix, -np.array(roots))
+
+    exact = solve_ivp(slope, (0, 2), np.array(y0) / 4, rtol=1e-8, atol=1e-8).y[:, -1]
+    y, z = solve(jnp.array(y0) / 4, jnp.float32(matrix))
+    np.testing.assert_allclose(y, exact, rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(z + z**3, y, atol=1e-4)
+    with pytest.raises(Exception, match="Nonfinite"):
+        jax.block_until_ready(solve(jnp.array(y0) / 4, jnp.diag(jnp.array([1.0, 0.0]))))
+
+
+@slow_attack(f"{PAGE}#large-roots", b=st.lists(st.integers(-20, 20), min_size=6, max_size=6))
+def test_a_root_without_a_jacobian_and_its_gradient_are_exact(b: list[int]) -> None:
+    found = program(f"{PAGE}#large-roots", "solve", "loss")
+    right = np.array(b) / 4
+    u = np.zeros(6)
+    near = (np.roll(np.eye(6), 1, 0) + np.roll(np.eye(6), -1, 0)) / 2
+    for _ in range(60):
+        u = right - 0.5 * np.tanh(near @ u)  # a contraction
+    jacobian = np.eye(6) + 0.5 * (1 - np.tanh(near @ u) ** 2)[:, None] * near
+    slope, root = _gradient(found["loss"])(jnp.float32(right))
+    np.testing.assert_allclose(root, u, atol=2e-3)
+    np.testing.assert_allclose(slope, np.linalg.solve(jacobian.T, 2 * u), atol=1e-2)
+
+
+@cache
+def _gradient(loss: Any) -> Any:
+    return jax.jit(jax.grad(loss, has_aux=True))
+
+
+@pytest.mark.slow
+def test_only_both_solvers_keep_the_jacobian_out_of_memory() -> None:
+    linear, n = lx.GMRES(rtol=1e-4, atol=1e-4), 500
+    implicit = optx.ImplicitAdjoint
+
+    def used(newton: Any, adjoint: Any, grad: bool) -> int:
+        def total(b: Any) -> Any:
+            residual = lambda u, b: u + 0.5 * jnp.tanh(jnp.roll(u, 1)) - b  # noqa: E731
+            return optx.root_find(residual, newton, b, b, adjoint=adjoint).value.sum()
+
+        run = jax.jit(jax.grad(total) if grad else total).lower(jnp.ones(n)).compile()
+        return int(run.memory_analysis().temp_size_in_bytes)
+
+    iterative = optx.Newton(1e-4, 1e-4, linear_solver=linear)
+    matrix = 4 * n * n
+    assert used(optx.Newton(1e-4, 1e-4), implicit(), False) > matrix
+    assert used(iterative, implicit(), False) < matrix / 5
+    assert used(iterative, implicit(), True) > matrix
+    assert used(iterative, implicit(linear_solver=linear), True) < matrix / 5
+
+
+@slow_attack(f"{PAGE}#blocks", seed=seeds, m=st.integers(1, 3))
+def test_a_tuple_of_vectors_solves_as_the_block_matrix_does(seed: int, m: int) -> None:
+    random = np.random.default_rng(seed)
+    root, a = random.normal(size=(4, 4)), random.normal(size=(m, 4))
+    h, right = root @ root.T + np.eye(4), (random.normal(size=4), random.normal(size=m))
+    whole = np.block([[h, a.T], [a, np.zeros((m, m))]])
+    if np.linalg.cond(whole) > 1e3:
+        return
+    exact = np.linalg.solve(whole, np.concatenate(right))
+    solve = program(f"{PAGE}#blocks", "solve")["solve"]
+    found = solve(*jax.tree.map(jnp.float32, (h, a, right)))
+    np.testing.assert_allclose(np.concatenate(found), exact, rtol=1e-2, atol=1e-2)
+    structure = jax.eval_shape(lambda: jax.tree.map(jnp.float32, right))
+    blocks = jax.tree.map(jnp.float32, ((h, a.T), (a, np.zeros((m, m)))))
+    operator = lx.PyTreeLinearOperator(blocks, structure)
+    same = lx.linear_solve(operator, jax.tree.map(jnp.float32, right)).value
+    np.testing.assert_allclose(np.concatenate(same), exact, rtol=1e-2, atol=1e-2)
+    assert (np.linalg.eigvalsh(whole) < 0).any()

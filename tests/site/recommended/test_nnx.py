@@ -16,7 +16,7 @@ from tests.site.recommended.attack import attack, program, slow_attack
 from tests.site.strategies import arrays, assert_same
 
 Array = np.ndarray[Any, Any]
-PAGE = "answers/nnx.md"
+PAGE, MORE = "answers/nnx.md", "answers/nnx-transforms.md"
 # Slow are those that compile much.
 SEEDS = st.integers(0, 2**31 - 1)
 ROWS = arrays(st.sampled_from([(0, 2), (3, 2)]), "float32", odd=False)
@@ -267,3 +267,52 @@ def derivatives(structure: Any, state: Any, x: Any) -> Any:
     """The slopes and the curvatures of a model by its input, as in the answer."""
     model = nnx.merge(structure, state)
     return jax.vmap(jax.jacfwd(model))(x), jax.vmap(jax.hessian(lambda x: model(x)[0]))(x)
+
+
+@attack(f"{MORE}#own-pytree", mean=arrays((2,), odd=False), x=arrays((2,), odd=False))
+def test_a_whole_pytree_is_trained_as_its_arrays_would_be(mean: Array, x: Array) -> None:
+    found = program(f"{MORE}#own-pytree", "Normal", "Model")
+    model = found["Model"]()
+    model.trained.set_value(found["Normal"](jnp.float32(mean), jnp.full(2, 2.0)))
+    wide = mean.astype(float), x.astype(float)
+    assert_same(model(jnp.float32(x)), (wide[1] - wide[0]) / 2, rtol=1e-3, atol=1e-3)
+    optimizer = nnx.Optimizer(model, optax.sgd(0.5), wrt=nnx.Param)
+    optimizer.update(model, nnx.grad(lambda model: model(jnp.float32(x)).sum())(model))
+    assert_same(model.trained.mean, wide[0] + 0.25, rtol=1e-3, atol=1e-3)
+    assert_same(model.trained.scale, 2 + 0.5 * (wide[1] - wide[0]) / 4, rtol=1e-3, atol=1e-3)
+    assert not model.fixed.mean.any() and len(jax.tree.leaves(nnx.state(model, nnx.Param))) == 2
+
+
+def test_what_is_not_wrapped_is_refused_or_not_seen() -> None:
+    class Plain:
+        def __init__(self) -> None:
+            self.w = jnp.ones(2)
+
+    normal = program(f"{MORE}#own-pytree", "Normal")["Normal"]
+
+    class Model(nnx.Module):
+        def __init__(self, held: Any) -> None:
+            self.held = held
+
+    with pytest.raises(ValueError, match="assigned to static attribute"):
+        Model(normal(jnp.ones(2), jnp.ones(2)))
+    assert not jax.tree.leaves(nnx.state(Model(Plain())))
+    parts = Model(nnx.data(normal(nnx.Param(jnp.ones(2)), jnp.ones(3))))
+    assert jax.tree.map(jnp.shape, jax.tree.leaves(nnx.state(parts, nnx.Param))) == [(2,)]
+    with pytest.raises(TypeError, match="not subscriptable"):
+        nnx.Param(normal(jnp.ones(2), jnp.ones(2)))[...]
+
+
+@attack(f"{MORE}#to-linen", x=arrays((4, 3), odd=False), seed=SEEDS)
+def test_a_wrapped_block_computes_what_its_weights_say(x: Array, seed: int) -> None:
+    net = program(f"{MORE}#to-linen", "Net")["Net"]()
+    x = np.clip(x, -9, 9)
+    variables = net.init(jax.random.key(seed), jnp.float32(x))
+    y, new = net.apply(variables, jnp.float32(x), mutable=["batch_stats"])
+    weights = jax.tree.map(lambda w: np.asarray(w, np.float64), variables["params"])
+    h = x.astype(float) @ weights["Dense_0"]["kernel"] + weights["Dense_0"]["bias"]
+    h = h @ weights["block"]["linear"]["kernel"] + weights["block"]["linear"]["bias"]
+    mean, var = h.mean(0), h.var(0)
+    assert_same(new["batch_stats"]["block"]["norm"]["mean"], mean, rtol=1e-2, atol=1e-2)
+    if (var > 0.1).all():
+        assert_same(y, (h - mean) / np.sqrt(var + 1e-5), rtol=2e-2, atol=2e-2)

@@ -1,6 +1,7 @@
 """Attacks on the answers about Optax: the formulas of its optimizers as loops of NumPy, in float64."""
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import jax
@@ -457,3 +458,38 @@ def test_a_scheduled_decay_multiplies_by_the_rate(w: Array, steps: int) -> None:
         now, state = found["step"](now, state)
         exact = exact * (1 - 0.5 * 0.1 * (1 + np.cos(np.pi * min(i, 100) / 100)) / 2)
     np.testing.assert_allclose(now, exact, rtol=1e-3, atol=1e-6)
+
+
+@cache
+def transcribed() -> Any:
+    return made("ctc", "loss")["loss"]
+
+
+@attack(
+    f"{PAGE}#ctc",
+    logits=arrays((1, 4, 3), odd=False),
+    frames=st.integers(1, 4),
+    labels=st.lists(st.sampled_from([1, 2]), min_size=1, max_size=2),
+)
+def test_the_ctc_loss_is_that_of_all_alignments(logits: Array, frames: int, labels: list[int]) -> None:
+    logits = np.clip(logits, -9, 9)
+    padded = np.array([labels + [0] * (2 - len(labels))])
+    found = transcribed()(jnp.float32(logits), jnp.array([frames]), jnp.array(padded), jnp.array([len(labels)]))
+    shares = np.exp(logits[0] - np.logaddexp.reduce(logits[0], -1, keepdims=True).astype(float))
+    total = 0.0
+    for path in product(range(3), repeat=frames):
+        heard = [k for i, k in enumerate(path) if k and (i == 0 or k != path[i - 1])]
+        if heard == labels:
+            total += np.prod([shares[i, k] for i, k in enumerate(path)])
+    if total:
+        np.testing.assert_allclose(found, [-np.log(total)], rtol=1e-3, atol=1e-3)
+    else:
+        assert 9e4 < found[0] < np.inf
+
+
+def test_a_sure_prediction_rounds_below_zero_and_is_raised_to_it() -> None:
+    sure, none = jnp.array([[[0.0, 17.0], [0.0, 17.0]]]), jnp.zeros((1, 2))
+    assert -1e-6 < optax.ctc_loss(sure, none, jnp.array([[1]]), none[:, :1])[0] <= 0
+    assert transcribed()(sure, jnp.array([2]), jnp.array([[1]]), jnp.array([1]))[0] == 0
+    short = lambda x: optax.ctc_loss(x, none, jnp.array([[1, 1]]), none).sum()  # noqa: E731
+    assert np.isfinite(jax.grad(short)(sure)).all()

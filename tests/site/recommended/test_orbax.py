@@ -152,3 +152,18 @@ def test_what_metadata_describes_is_loaded_as_it_was(shape: tuple[int, ...], dty
     assert loaded["a"].dtype == dtype and loaded["a"].shape == shape
     np.testing.assert_array_equal(np.asarray(loaded["a"], complex), np.ones(shape))
     np.testing.assert_array_equal(loaded["inner"]["b"], [0, 1, 2])
+
+
+@attack(
+    f"{PAGE}#piece-by-piece",
+    shapes=st.lists(st.lists(st.integers(0, 3), max_size=2).map(tuple), min_size=1, max_size=3),
+)
+def test_pieces_come_back_as_one_tree(shapes: list[tuple[int, ...]]) -> None:
+    save_layers = program(f"{PAGE}#piece-by-piece", "save_layers")["save_layers"]
+    arrays = [np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + i for i, shape in enumerate(shapes)]
+    with TemporaryDirectory() as place:
+        path = Path(place) / "weights"
+        save_layers(path, len(shapes), lambda i: jnp.asarray(arrays[i]))
+        loaded = ocp.load(path, {f"layer_{i}": {"w": jnp.zeros(shape)} for i, shape in enumerate(shapes)})
+    for i, array in enumerate(arrays):
+        np.testing.assert_array_equal(loaded[f"layer_{i}"]["w"], array)

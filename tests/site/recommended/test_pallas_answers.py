@@ -220,3 +220,13 @@ def test_a_block_takes_a_value_of_its_own_shape_and_dtype(rows: int, columns: in
 
         with pytest.raises(ValueError, match=f"{message} for `swap`"):
             pl.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((rows, columns), "float32"), interpret=True)()
+
+
+@attack(f"{PAGE}#ref-not-read", seed=seeds)
+def test_only_a_ref_that_is_read_and_written_gives_a_result(seed: int) -> None:
+    x = drawn(seed, 5).astype(np.float32)
+    found = program(f"{PAGE}#ref-not-read", "run", "right", "lost", "unread")
+    assert_same(found["run"](found["right"], x), np.sin(x.astype(np.float64)) + 1, atol=1e-5)
+    assert np.isnan(found["run"](found["lost"], x)).all()
+    with pytest.raises(TypeError, match="sin (got a Ref|requires ndarray)"):
+        found["run"](found["unread"], x)
