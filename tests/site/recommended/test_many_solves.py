@@ -279,10 +279,10 @@ def test_only_both_solvers_keep_the_jacobian_out_of_memory() -> None:
             residual = lambda u, b: u + 0.5 * jnp.tanh(jnp.roll(u, 1)) - b  # noqa: E731
             return optx.root_find(residual, newton, b, b, adjoint=adjoint).value.sum()
 
-        run = jax.jit(jax.grad(total) if grad else total).lower(jnp.ones(n)).compile()
+        run: Any = jax.jit(jax.grad(total) if grad else total).lower(jnp.ones(n)).compile()
         return int(run.memory_analysis().temp_size_in_bytes)
 
-    iterative = optx.Newton(1e-4, 1e-4, linear_solver=linear)
+    iterative: Any = optx.Newton(1e-4, 1e-4, linear_solver=linear)
     matrix = 4 * n * n
     assert used(optx.Newton(1e-4, 1e-4), implicit(), False) > matrix
     assert used(iterative, implicit(), False) < matrix / 5
