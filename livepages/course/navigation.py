@@ -10,7 +10,7 @@ from pathspec import GitIgnoreSpec
 from livepages.course.pages import find_pages
 from livepages.course.site_paths import SitePaths, place
 from livepages.execution import Failure
-from livepages.source import ConfigurationError, Project, ProjectError, read_configuration
+from livepages.source import Project, ProjectError, read_configuration
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,7 @@ def read_course(project: Project) -> Course:
     Raises:
         ProjectError: the file, or one that it inherits from, cannot be read; or as for `make_course`.
     """
-    try:
-        return make_course(project, read_configuration(project.mkdocs) if project.mkdocs.exists() else {})
-    except ConfigurationError as error:
-        raise ProjectError(str(error)) from None
+    return make_course(project, read_configuration(project.mkdocs) if project.mkdocs.exists() else {})
 
 
 def make_course(project: Project, settings: Mapping[str, object], drafts: bool = False) -> Course:

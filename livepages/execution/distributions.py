@@ -7,18 +7,13 @@ from importlib.metadata import Distribution, distributions
 from livepages.worker import installed
 
 
-def version(distribution: str) -> str | None:
-    """The version of an installed distribution, None if there is none."""
-    return installed(distribution) or None
-
-
-def versions(modules: Iterable[str]) -> dict[str, str | None]:
-    """The version of each distribution that provides one of these top-level modules."""
+def versions(modules: Iterable[str]) -> dict[str, str]:
+    """Return the version of each distribution that provides one of these top-level modules."""
     names: set[str] = set()
     for module in modules:
         # Most distributions have the name of their module.
-        names.update([module] if version(module) else _holding(module))
-    return {name: version(name) for name in sorted(names)}
+        names.update([module] if installed(module) else _holding(module))
+    return {name: installed(name) for name in sorted(names)}
 
 
 @cache

@@ -267,7 +267,7 @@ class Engine:
             if self._answer(probe) != was:
                 yield f"{probe} has changed"
         for name, number in entry["versions"].items():
-            if (now := distributions.version(name)) != number:
+            if (now := installed(name)) != number:
                 yield f"{name} was {number or 'not installed'} and is {now or 'not installed'}"
 
 

@@ -12,7 +12,7 @@ from livepages.execution import Run, distributions
 from livepages.exporters.script_helpers import SiteFiles, source
 from livepages.records import used_files
 from livepages.source import Block, Page, PageError, Project, parse_mark
-from livepages.worker import imported
+from livepages.worker import imported, installed
 
 
 class Download:
@@ -48,10 +48,10 @@ class Download:
     def install(self) -> str:
         """The arguments of pip that install the packages of the page's imports, in the versions of its run."""
         names = set[str]().union(*map(imported, self._sources())) - self._modules - sys.stdlib_module_names
-        numbers = {**distributions.versions(names), **self._required()}
+        needed = {*distributions.versions(names), *self._required()}
         main = self._runtime.distributions[:1]
-        first = main if numbers.keys() & set(main) or self._configuration or self._uses_lacks else ()
-        pinned = [f"{name}=={distributions.version(name)}" for name in (*first, *sorted(numbers.keys() - set(main)))]
+        first = main if needed & set(main) or self._configuration or self._uses_lacks else ()
+        pinned = [f"{name}=={installed(name)}" for name in (*first, *sorted(needed - set(main)))]
         return " ".join(["install", *pinned]) if pinned else ""
 
     @property
@@ -104,14 +104,14 @@ class Download:
         yield from (block.code for block in self.page.program)
         yield from (text for name, text in self._files.items() if name.endswith(".py"))
 
-    def _required(self) -> dict[str, str | None]:
+    def _required(self) -> list[str]:
         """Return the distributions that the page needs without importing them itself."""
         names = self.page.meta.get("requires", [])
         assert isinstance(names, list)
-        if missing := [name for name in names if not distributions.version(name)]:
+        if missing := [name for name in names if not installed(name)]:
             line = self.page.settings.lines["requires"]
             raise PageError(self.page.name, line, f"requires: {missing[0]} is not installed")
-        return dict.fromkeys(names)
+        return names
 
 
 def indented(code: str) -> str:

@@ -8,17 +8,13 @@ from typing import Any, TypeVar, get_args, get_origin
 import yaml
 
 from livepages.execution import replace_text
-from livepages.source import ProjectError
+from livepages.source import LineError, ProjectError
 
 Made = TypeVar("Made")
 
 
-class RecordError(Exception):
+class RecordError(LineError):
     """A record that cannot be read."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(message)
-        self.line, self.message = line, message
 
 
 def read(file: Path) -> str:

@@ -140,7 +140,7 @@ def _this_host(project: Project, name: str, modules: Iterable[str]) -> Host:
         "versions": runtime.versions(),
         "environment": runtime.variables(),
     }
-    versions = {package: number for package, number in distributions.versions(modules).items() if number}
+    versions = distributions.versions(modules)
     day = datetime.datetime.now(datetime.UTC).date().isoformat()
     return Host(name=name, distributions=versions, commit=history.commit(project), day=day, **here)
 

@@ -4,9 +4,9 @@ Knows nothing of how code runs.
 """
 
 from livepages.source.comments import parse_mark
-from livepages.source.fences import find_fences, with_bare_fences
+from livepages.source.fences import LineError, find_fences, with_bare_fences
 from livepages.source.markdown_exec import own_options
-from livepages.source.mkdocs_yml import ConfigurationError, named, read_configuration
+from livepages.source.mkdocs_yml import ProjectError, named, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
 from livepages.source.page import Block, Page, PageError
@@ -15,7 +15,6 @@ from livepages.source.project import (
     MARKDOWN,
     NoProjectError,
     Project,
-    ProjectError,
     find_project,
     lists_extension,
     site_project,
@@ -29,8 +28,8 @@ __all__ = [
     "MARKDOWN",
     "Affects",
     "Block",
-    "ConfigurationError",
     "Inventory",
+    "LineError",
     "NoProjectError",
     "Page",
     "PageError",

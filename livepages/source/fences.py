@@ -14,7 +14,7 @@ PYTHON = ("python", "py")
 
 
 class LineError(Exception):
-    """A line of the page, from 1, that has an error."""
+    """A line of a file, from 1, that has an error."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)

@@ -9,8 +9,8 @@ import yaml
 from yaml_env_tag import construct_env_tag
 
 
-class ConfigurationError(Exception):
-    """The file, or one that it inherits from, cannot be read; the message names it."""
+class ProjectError(Exception):
+    """The settings of a project or of its site cannot be used; the message names the file."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -30,16 +30,16 @@ def read_configuration(file: Path, children: tuple[Path, ...] = ()) -> dict[str,
     """Return the configuration of a file, with the defaults of the file that it inherits from, as MkDocs does.
 
     Raises:
-        ConfigurationError: one of them cannot be read.
+        ProjectError: one of them cannot be read.
     """
     if file in children:
-        raise ConfigurationError(f"{file}: INHERIT leads back to this file")
+        raise ProjectError(f"{file}: INHERIT leads back to this file")
     try:
         found = yaml.load(file.read_text(encoding="utf-8"), _Loader) or {}  # noqa: S506  (a SafeLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{file}: {error}") from None
+        raise ProjectError(f"{file}: {error}") from None
     if not isinstance(found, dict):
-        raise ConfigurationError(f"{file}: is not a mapping; write it as name: value")
+        raise ProjectError(f"{file}: is not a mapping; write it as name: value")
     if "INHERIT" not in found:
         return found
     parent = Path(os.path.normpath(file.parent / str(found.pop("INHERIT"))))

@@ -16,8 +16,9 @@ from itertools import accumulate
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
+from livepages.source.mkdocs_yml import ProjectError
 from livepages.source.page import Page
-from livepages.source.project import Project, ProjectError
+from livepages.source.project import Project
 from livepages.worker import signature
 
 _SCOPE = (

@@ -41,7 +41,7 @@ class PageError(Exception):
 
 @dataclass(frozen=True)
 class Block:
-    """A piece of a page's code that runs on its own: a Python fence, or an inline expression in its prose."""
+    """A Python fence of a page; or an inline expression, which runs like one after the block above it."""
 
     page: str
     index: int  # among all of the page, from 0: what identifies it; variants come after all others

@@ -33,17 +33,13 @@ from pathlib import Path
 from typing import Any
 
 from livepages.source.imports import any_imports
-from livepages.source.mkdocs_yml import ConfigurationError, named, read_configuration
+from livepages.source.mkdocs_yml import ProjectError, named, read_configuration
 from livepages.source.snippets import include
 from livepages.source.suggestions import closest
 from livepages.source.superfences import Scanner
 from livepages.worker import Runtime, built_in, find_runtime, runtimes
 
 MARKDOWN = (".md", ".markdown", ".mdown", ".mkdn", ".mkd")  # the endings of pages, as MkDocs has them
-
-
-class ProjectError(Exception):
-    """The project's settings cannot be used; the message names the file."""
 
 
 class NoProjectError(ProjectError):
@@ -121,7 +117,7 @@ class Project:
 
 def lists_extension(project: Project) -> bool:
     """Return whether the site lists our Markdown extension, without which no builder but MkDocs shows an output."""
-    return "livepages" in named(_configuration(project.mkdocs).get("markdown_extensions"))
+    return "livepages" in named(read_configuration(project.mkdocs).get("markdown_extensions"))
 
 
 _LISTS = ("plugins", "markdown_extensions")  # in which mkdocs.yml may name us
@@ -148,7 +144,7 @@ def find_project(start: Path) -> Project:
                 return _project(folder.resolve(), table, file)
     for folder in (start, *start.parents):
         file = folder / "mkdocs.yml"
-        if file.is_file() and any("livepages" in named(_configuration(file).get(kind)) for kind in _LISTS):
+        if file.is_file() and any("livepages" in named(read_configuration(file).get(kind)) for kind in _LISTS):
             return site_project(file)
     raise NoProjectError(
         f"{start}: no pyproject.toml with a [tool.livepages] table here or above, and no mkdocs.yml with livepages "
@@ -163,13 +159,6 @@ def site_project(mkdocs: Path) -> Project:
         ProjectError: as for `find_project`.
     """
     return _project(mkdocs.parent.resolve(), {"mkdocs": mkdocs.name}, mkdocs)
-
-
-def _configuration(mkdocs: Path) -> Mapping[str, object]:
-    try:
-        return read_configuration(mkdocs)
-    except ConfigurationError as error:
-        raise ProjectError(str(error)) from None
 
 
 _PATHS = {
@@ -244,7 +233,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
     if not isinstance(table, dict):
         raise ProjectError(f"{file}: tool.livepages = {table!r} is not a table; write [tool.livepages]")
     mkdocs = root / str(table.get("mkdocs", _PATHS["mkdocs"]))
-    if "docs" not in table and mkdocs.is_file() and (docs := _configuration(mkdocs).get("docs_dir")):
+    if "docs" not in table and mkdocs.is_file() and (docs := read_configuration(mkdocs).get("docs_dir")):
         table = {**table, "docs": os.path.normpath(mkdocs.parent / str(docs))}
         if not Path(root, str(table["docs"])).is_dir():
             raise ProjectError(f"{mkdocs}: docs_dir: there is no {table['docs']}")
@@ -260,7 +249,7 @@ def _project(root: Path, table: object, file: Path) -> Project:
     cache = root / ".cache" / "livepages"
     configuration: Mapping[str, object] = {}
     if table.get("fences") != "all" and paths["mkdocs"].exists():
-        configuration = _configuration(paths["mkdocs"])
+        configuration = read_configuration(paths["mkdocs"])
     of_markdown_exec = "markdown-exec" in named(configuration.get("plugins"))
     fences = table.get("fences", "exec" if of_markdown_exec else "all")
     return Project(
