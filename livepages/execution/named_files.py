@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from livepages.source import MARKDOWN, Project
-from livepages.worker import content, signature
+from livepages.worker import content, signature, syntax_tree
 
 _TICK = 2_000_000_000  # nanoseconds, which no file system's clock takes longer
 _LONGEST = 1_000  # characters of a string that is taken for one name, besides its words
@@ -31,12 +31,8 @@ _PATTERN = re.compile(r"[\w./*?\[\]-]*[*?][\w./*?\[\]-]*\.[A-Za-z]\w*|[\w.-]+/[\
 @lru_cache(maxsize=1_000)
 def names_in(code: str) -> frozenset[str]:
     """Return the texts in code that could name a file, or with a slash at their end a folder; none if it is no code."""
-    try:
-        texts = {*filter(None, map(_text, ast.walk(ast.parse(code))))}
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
     found: set[str] = set()
-    for text in texts:
+    for text in {*filter(None, map(_text, ast.walk(syntax_tree(code))))}:
         words = {word for word in re.findall(r"[^\s'\"<>|;&(),=:]+", text)}
         whole = {text} if len(text) <= _LONGEST and "\n" not in text else set()
         found |= words | whole

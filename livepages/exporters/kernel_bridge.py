@@ -28,7 +28,7 @@ from typing import Any
 from livepages.execution.truncate import MESSAGE, head, truncated_streams
 from livepages.records.differences import differ
 from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, entry_data, make_entry
-from livepages.worker.names import bound_names, imported, needed_names
+from livepages.worker.names import bound_names, imported, needed_names, syntax_tree
 from livepages.worker.text import class_names, escaped, mask_addresses, message_of, overwritten
 
 NOT_RUN_HERE = "Not run here: "  # printed by a guarded cell (`livepages.exporters.download`)
@@ -280,7 +280,7 @@ def needed_parts(above: list[str], code: str) -> list[tuple[int, str]]:
 
 def _only_imports(code: str) -> bool:
     """Return whether code does nothing but import, and call functions of the imports without using their results."""
-    parts = _statements(code)
+    parts = syntax_tree(code).body
     return any(map(_is_import, parts)) and all(_is_import(part) or _is_setting(part) for part in parts)
 
 
@@ -290,23 +290,16 @@ def _is_setting(part: ast.stmt) -> bool:
 
 
 def _import_statements(code: str, names: set[str]) -> str:
-    parts = (ast.unparse(part) for part in _statements(code) if _is_import(part))
+    parts = (ast.unparse(part) for part in syntax_tree(code).body if _is_import(part))
     return "\n".join(part for part in parts if names & bound_names(part))
 
 
 def _without_imports(code: str) -> list[ast.stmt]:
-    return [part for part in _statements(code) if not _is_import(part)]
+    return [part for part in syntax_tree(code).body if not _is_import(part)]
 
 
 def _is_import(part: ast.stmt) -> bool:
     return isinstance(part, ast.Import | ast.ImportFrom)
-
-
-def _statements(code: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(code).body
-    except (SyntaxError, ValueError):
-        return []
 
 
 def _line(prompt: object = "") -> str:

@@ -19,7 +19,7 @@ from urllib.parse import urljoin, urlsplit
 from livepages.source.mkdocs_yml import ProjectError
 from livepages.source.page import Page
 from livepages.source.project import Project
-from livepages.worker import signature
+from livepages.worker import signature, syntax_tree
 
 _SCOPE = (
     ast.FunctionDef,
@@ -116,7 +116,7 @@ class PageNames:
     def in_prose(self, code: str) -> list[Use]:
         """Return the uses in code within prose, where a name means the same as anywhere on the page."""
         code = f"({code[1:]})" if code.startswith("@") else code
-        return list(_uses(code, _parsed(code), self._anywhere, self._inventory))
+        return list(_uses(code, syntax_tree(code), self._anywhere, self._inventory))
 
 
 @lru_cache(maxsize=256)  # while serving, most pages stay unchanged
@@ -127,7 +127,7 @@ def _resolved(codes: tuple[tuple[str, bool], ...], inventory: Inventory) -> tupl
     bound: set[str] = set()
     found = []
     for code, runs in codes:
-        tree = _parsed(code)
+        tree = syntax_tree(code)
         names = _bound(tree)
         inside = known | names
         found.append(list(_uses(code, tree, inside, inventory)))
@@ -136,13 +136,6 @@ def _resolved(codes: tuple[tuple[str, bool], ...], inventory: Inventory) -> tupl
             anywhere |= known
             bound |= {name for name, full in names.items() if not full}
     return found, {name: full for name, full in anywhere.items() if name not in bound}
-
-
-def _parsed(code: str) -> ast.Module:
-    try:
-        return ast.parse(code)
-    except (SyntaxError, ValueError):
-        return ast.Module([], [])
 
 
 def _uses(code: str, tree: ast.AST, known: dict[str, str], inventory: Inventory) -> Iterator[Use]:

@@ -7,7 +7,7 @@ the imports in its process. ``python -m livepages.worker`` is that process.
 from livepages.worker.capture import OUTPUT_LIMIT
 from livepages.worker.check import check_outcome
 from livepages.worker.imports import split_futures
-from livepages.worker.names import imported
+from livepages.worker.names import imported, syntax_tree
 from livepages.worker.probes import content, run_probe, signature
 from livepages.worker.protocol import (
     CRASH,
@@ -84,4 +84,5 @@ __all__ = [
     "signature",
     "split_futures",
     "stopped_after",
+    "syntax_tree",
 ]

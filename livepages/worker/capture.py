@@ -30,9 +30,14 @@ class _Stderr(io.RawIOBase):
     def write(self, data: Any, /) -> int:
         content = bytes(data)
         whole = b"".join((b"\x1e+", self.mark, content, b"\x1e-", self.mark)) if self.mark else content
-        while whole:
-            whole = whole[os.write(2, whole) :]
+        write_all(2, whole)
         return len(content)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write to a descriptor until all data is written."""
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper]:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from livepages.worker import figures
-from livepages.worker.capture import streams
+from livepages.worker.capture import streams, write_all
 from livepages.worker.dependencies import Dependencies
 from livepages.worker.probes import run_probe
 from livepages.worker.protocol import CRASH, EXIT_CANNOT_REPORT, Exited, Forked, Job, Message, decode, encode
@@ -226,7 +226,7 @@ class Forker:
             template = None
         template = self._templates[key] = template or self._new_template(job, modules)
         if template.waiting is None:
-            _write(template.job_writer, encode(job))
+            write_all(template.job_writer, encode(job))
         else:
             template.waiting.append(job)
 
@@ -339,17 +339,12 @@ class Forker:
 
     def _drain(self, template: _Template) -> None:
         """Let a template end when its pages have ended."""
-        _write(template.job_writer, b"\n" + _DRAIN + b"\n")
+        write_all(template.job_writer, b"\n" + _DRAIN + b"\n")
         os.close(template.job_writer)
         self._draining.add(template.pid)
 
 
 _DRAIN = b"drain"
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(descriptor, data) :]
 
 
 def _job(line: bytes) -> Job | None:

@@ -15,6 +15,7 @@ from importlib.machinery import (
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from livepages.worker.names import syntax_tree
 from livepages.worker.probes import is_local
 
 if TYPE_CHECKING:
@@ -50,10 +51,7 @@ def import_from_source(root: str) -> None:
 
 def split_futures(code: str) -> tuple[list[str], str]:
     """Return the names that code imports from ``__future__``, sorted, and the code with these lines blank."""
-    try:
-        body = ast.parse(code).body if "__future__" in code else []
-    except SyntaxError:
-        body = []
+    body = syntax_tree(code).body if "__future__" in code else []
     found = [node for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
     cut = {line for node in found for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     lines = ["" if number in cut else line for number, line in enumerate(code.split("\n"), 1)]

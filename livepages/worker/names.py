@@ -25,6 +25,14 @@ _NESTING = (
 )
 
 
+def syntax_tree(code: str) -> ast.Module:
+    """Return the syntax tree of code; an empty one of code that cannot be parsed."""
+    try:
+        return ast.parse(code)
+    except _FAULTY:
+        return ast.Module([], [])
+
+
 def bound_names(code: str) -> set[str]:
     """Return the names that code may bind at its top level, or whose items or attributes it sets there."""
     try:
@@ -45,10 +53,7 @@ def imported(code: str) -> set[str]:
     """Return the top-level names of the modules that code imports anywhere; none of code that does not parse."""
     if "import" not in code:  # to parse all blocks of a site takes long
         return set()
-    try:
-        nodes = [*ast.walk(ast.parse(code))]
-    except _FAULTY:
-        return set()
+    nodes = [*ast.walk(syntax_tree(code))]
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     return {module.partition(".")[0] for module in modules}

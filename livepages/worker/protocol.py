@@ -210,6 +210,7 @@ Message = (
 )
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Message)}
 T = TypeVar("T")
+_type_hints = cache(get_type_hints)
 
 
 def encode(message: Message) -> bytes:
@@ -226,13 +227,8 @@ def decode(line: bytes) -> Message:
 
 def from_json(kind: type[T], data: Mapping[str, Any]) -> T:
     """The dataclass that `dataclasses.asdict` made into this, by way of JSON."""
-    fields = _fields(kind)  # type: ignore[arg-type]
-    return kind(**{name: _value(fields[name], value) for name, value in data.items()})
-
-
-@cache
-def _fields(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
+    types = _type_hints(kind)  # type: ignore[arg-type]
+    return kind(**{name: _value(types[name], value) for name, value in data.items()})
 
 
 def _value(kind: Any, data: Any) -> Any:
