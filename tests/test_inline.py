@@ -48,7 +48,7 @@ def found(text: str) -> list[str]:
     return codes
 
 
-def test_a_value_is_that_of_its_expression_after_the_block_above(site: Site) -> None:
+def test_an_inline_expression_has_its_value_after_the_block_above(site: Site) -> None:
     text = (
         'x is `{python} x`, and half of it `{python} f"{x / 2:.2f}"`.\n\n```python\nx = 4\n```\n\nNow `{python} x`.\n'
     )
@@ -62,7 +62,7 @@ def test_a_value_is_that_of_its_expression_after_the_block_above(site: Site) -> 
     assert "{python}" not in html
 
 
-def test_a_value_is_escaped_and_in_one_line(site: Site) -> None:
+def test_an_inline_expression_is_escaped_and_in_one_line(site: Site) -> None:
     page, run = made(site, 'It is `{python} name`, `{python} "a\\n  b"`.\n')
     assert '<span class="live-inline">&lt;b&gt;|*_`</span>, <span class="live-inline">a b</span>.' in shown(
         site, page, run
@@ -86,7 +86,7 @@ def test_a_value_is_escaped_and_in_one_line(site: Site) -> None:
         "\\`{python} y\\` and `{python} x`",
     ],
 )
-def test_prose_has_values(prose: str) -> None:
+def test_prose_has_inline_expressions(prose: str) -> None:
     assert set(found(f"text\n\n{prose}\n")) == {"x"}
 
 
@@ -124,18 +124,18 @@ def test_code_and_comments_have_none(text: str) -> None:
         ("## Now `{python} x`", 8, "a heading with an inline expression needs an id"),
     ],
 )
-def test_what_is_no_value_is_a_fault(site: Site, prose: str, line: int, message: str) -> None:
+def test_what_is_no_inline_expression_is_a_fault(site: Site, prose: str, line: int, message: str) -> None:
     with pytest.raises(PageError, match=re.escape(message)) as caught:
         read_page(site.write("docs/page.md", f"{BLOCK}{prose}\n"), site.project)
     assert caught.value.line == line
 
 
-def test_a_value_needs_a_block_above_it(site: Site) -> None:
+def test_an_inline_expression_needs_a_block_above_it(site: Site) -> None:
     with pytest.raises(PageError, match="there is no block above that runs"):
         read_page(site.write("docs/page.md", f"`{{python}} 1`\n\n{BLOCK}"), site.project)
 
 
-def test_a_value_that_fails_stops_no_block_and_shows_why(site: Site) -> None:
+def test_an_inline_expression_that_fails_stops_no_block_and_shows_why(site: Site) -> None:
     page, run = made(site, "It is `{python} 1 / 0`, `{python} y`.\n\n```python\nprint(x)\n```\n")
     assert [str(failure).partition("\n")[0] for failure in run.failures] == [
         "docs/page.md:8: `{python} 1 / 0`: raised ZeroDivisionError: division by zero",
@@ -147,14 +147,14 @@ def test_a_value_that_fails_stops_no_block_and_shows_why(site: Site) -> None:
     )
 
 
-def test_no_value_runs_after_a_block_that_failed(site: Site) -> None:
+def test_no_inline_expression_runs_after_a_block_that_failed(site: Site) -> None:
     page, run = made(site, "It is `{python} x`.\n", BLOCK.replace("x = 3", "x = 3 / 0"))
     assert len(run.failures) == 1
     assert run.inline_expressions[0].outcome.skipped == "the block on line 3 failed"
     assert '<code class="live-inline" title="the block on line 3 failed">x</code>' in shown(site, page, run)
 
 
-def test_a_value_of_a_block_that_does_not_run_here_is_as_recorded(site: Site) -> None:
+def test_an_inline_expression_of_a_block_that_does_not_run_here_is_as_recorded(site: Site) -> None:
     page, run = made(site, "It is `{python} x`.\n", BLOCK.replace("```python", '```python needs="tpu"'))
     assert not run.failures
     assert run.inline_expressions[0].outcome.skipped == "needs x from the block on line 3, which did not run"
@@ -164,7 +164,7 @@ def test_a_value_of_a_block_that_does_not_run_here_is_as_recorded(site: Site) ->
     assert 'It is <span class="live-inline">7</span>.' in shown(site, page, run)
 
 
-def test_a_value_sees_the_namespace_of_the_block_above(site: Site) -> None:
+def test_an_inline_expression_sees_the_namespace_of_the_block_above(site: Site) -> None:
     fences = (
         '\n```python isolated="on"\nx = 5\n```\n\n`{python} x`\n\n```python session="s"\nx = 6\n```\n\n`{python} x`\n'
     )
@@ -173,7 +173,7 @@ def test_a_value_sees_the_namespace_of_the_block_above(site: Site) -> None:
     assert printed(run) == ["5\n", "6\n", "3\n"]
 
 
-def test_a_value_sees_the_first_of_the_values_that_a_block_runs_with(site: Site) -> None:
+def test_an_inline_expression_sees_the_first_of_the_values_that_a_block_runs_with(site: Site) -> None:
     varied = '```python vary="a=1, 2"\nb = a + x\n```\n\n`{python} b`\n\n```python vary="c=1, 2"\nprint(c)\n```\n'
     _, run = made(site, varied)
     assert printed(run) == ["4\n"]
@@ -189,13 +189,13 @@ def test_later_blocks_keep_their_keys_and_lines(site: Site) -> None:
     assert page.script == without.script
 
 
-def test_a_value_is_compared_with_the_options_of_its_block(site: Site) -> None:
+def test_an_inline_expression_is_compared_with_the_options_of_its_block(site: Site) -> None:
     page, _ = made(site, "`{python} x`\n", BLOCK.replace("```python", '```python volatile="on" tolerance="0.1"'))
     [inline] = page.inline_expressions
     assert (inline.options.volatile, inline.options.tolerance) == (True, 0.1)
 
 
-def test_a_value_is_recorded_and_compared(site: Site) -> None:
+def test_an_inline_expression_is_recorded_and_compared(site: Site) -> None:
     page, run = made(site, "`{python} x`\n")
     record(site.project, "cpu", [(page, run)])
     assert not Records(site.project).outdated([page])["cpu"]
@@ -204,7 +204,7 @@ def test_a_value_is_recorded_and_compared(site: Site) -> None:
     assert str(failure).startswith("docs/page.md:8: `{python} x`: the output differs from the record")
 
 
-def test_downloads_have_the_text_of_values(site: Site) -> None:
+def test_downloads_have_the_values_of_inline_expressions(site: Site) -> None:
     page, run = made(site, "A `{python} x` and `{python} name`.\n")
     forms = programs(page, run, site.project, "", str)
     cells = ["".join(cell["source"]) for cell in json.loads(forms["notebook"])["cells"]]
@@ -213,7 +213,7 @@ def test_downloads_have_the_text_of_values(site: Site) -> None:
     assert "{python}" not in forms["script"] + forms["notebook"]
 
 
-def test_a_run_up_to_a_block_has_the_values_above_it(site: Site) -> None:
+def test_a_run_up_to_a_block_has_the_inline_expressions_above_it(site: Site) -> None:
     page, _ = made(site, "`{python} x`\n\n```python\ny = 1\n```\n\n`{python} y`\n")
     run = site.engine.run([page], last={page.path: page.blocks[1].index})[page.path]
     assert [result.outcome.pending for result in run.program] == [False, False, False, True]
@@ -246,7 +246,7 @@ def test_nothing_in_fences_and_comments_is_taken(inside: list[str], around: tupl
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
-def test_values_are_where_markdown_finds_code(data: st.DataObject) -> None:
+def test_inline_expressions_are_where_markdown_finds_code(data: st.DataObject) -> None:
     parts = [
         "text",
         "`code`",
@@ -263,7 +263,7 @@ def test_values_are_where_markdown_finds_code(data: st.DataObject) -> None:
     assert markdown(text).count("<code>{python} x</code>") == len(found(text))
 
 
-def test_a_link_to_a_value_leads_to_its_section(site: Site) -> None:
+def test_a_link_to_an_inline_expression_leads_to_its_section(site: Site) -> None:
     """Values that differ on another host are linked from the page of the status, as blocks are."""
     page, run = made(site, "## Below\n\nx is `{python} x`.\n")
     assert [anchors(page, run)[one.index] for one in page.inline_expressions] == ["below"]

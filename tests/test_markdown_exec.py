@@ -336,7 +336,7 @@ Pour `{python} cups`, or `{python} "<b>"`, not `` `{python} cups` ``.
 """
 
 
-def test_prose_shows_values_where_the_site_asks_for_them(kettle: Kettle) -> None:
+def test_prose_shows_inline_expressions_where_the_site_asks_for_them(kettle: Kettle) -> None:
     kettle.write("docs/index.md", VALUES)
     assert kettle.build("--strict").returncode == 0
     assert "<code>{python} cups</code>" in kettle.text()

@@ -989,7 +989,7 @@ def test_the_search_has_the_message_of_an_error_and_not_its_traceback(book: Book
     assert "most recent call last" in (book.root / "site/guide/raises/index.html").read_text(encoding="utf-8")
 
 
-def test_values_are_in_headings_tables_links_and_the_search(book: Book) -> None:
+def test_inline_expressions_are_in_headings_tables_links_and_the_search(book: Book) -> None:
     text = "# Cups\n\n```python\ncups = 31\n```\n\n## With `{python} cups` cups { #cups }\n\n| a |\n|---|\n| `{python} cups` |\n"
     book.write(
         "mkdocs.yml", CONFIG.replace("[livepages]", "[search, livepages]").replace("[admonition", "[attr_list, tables")

@@ -285,11 +285,11 @@ def _check(_: argparse.Namespace, project: Project) -> int:
     for of_page in by_page(records.unrecorded(pages)):
         first, more = of_page[0], and_more(of_page)
         print(f"{first.page}:{first.line}: runs only on some hosts, and none of them has recorded it{more}")
-    for host, stale in records.outdated(pages).items():
-        where = f", the first {stale[0].page}:{stale[0].line}" if stale else ""
-        print(f"{host}: {number_of(stale) or '0 blocks'} without an up-to-date record{where}")
+    for host, outdated in records.outdated(pages).items():
+        where = f", the first {outdated[0].page}:{outdated[0].line}" if outdated else ""
+        print(f"{host}: {number_of(outdated) or '0 blocks'} without an up-to-date record{where}")
         if host == project.reference:
-            for of_page in by_page(stale):
+            for of_page in by_page(outdated):
                 what = f"has no up-to-date record on {host}{and_more(of_page)}; run `livepages record --host {host}`"
                 failed.append(Failure(of_page[0].page, of_page[0].line, of_page[0].line, what))
     renamed = {file: page.name for page in pages if page.program for file in left_behind(project, page)}
