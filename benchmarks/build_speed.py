@@ -60,7 +60,7 @@ def make_site(root: Path, kind: str, pages: int, blocks: int) -> Path:
 
 
 def build(site: Path) -> tuple[float, str]:
-    """Seconds for one build, and what it said."""
+    """Return the seconds of one build, and its output."""
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "JAX_PLATFORMS": "cpu"}
     start = time.perf_counter()
     done = subprocess.run(

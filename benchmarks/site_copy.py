@@ -33,7 +33,7 @@ class Copy:
         (root / "without.yml").write_text(ENGINE.sub("", text))
 
     def build(self, config: str = "mkdocs.yml") -> tuple[float, str]:
-        """Seconds for one build, and what it said."""
+        """Return the seconds of one build, and its output."""
         command = [sys.executable, "-m", "mkdocs", "build", "-f", config]
         start = time.perf_counter()
         done = subprocess.run(command, cwd=self.root, env=ENVIRONMENT, capture_output=True, text=True, check=False)

@@ -2,7 +2,7 @@
 
     python -m tests         # what somebody wants to know who has changed something: `make test`
     python -m tests --all   # and the tests that are marked as slow, of what changes rarely: `make test-all`
-    python -m tests --core  # of the first, only what rests on the versions of Python and JAX: `make test-core`
+    python -m tests --core  # only the part that depends on the versions of Python and JAX: `make test-core`
 
 With `--all`, the tests that are marked as brief are left out: a slow test does the same with more inputs.
 Each step uses what an earlier one has made: `pytest docs` keeps the run of every page, from which the site is built, and
@@ -44,7 +44,7 @@ class Step:
 
     @property
     def state(self) -> str:
-        """A digest of what the outcome rests on: the project's files, Python, its packages, the settings."""
+        """A digest of everything that the outcome depends on: the project's files, Python, its packages, the settings."""
         digest = hashlib.sha256(f"{self.command}\n{sys.version}\n{platform.platform()}\n".encode())
         made = re.compile(r"\.(?!ci$|github$)|(site|build)$|.*\.egg-info$")
         entries = [entry for entry in sorted(ROOT.iterdir()) if not made.match(entry.name)]

@@ -1,4 +1,4 @@
-"""The Jupyter server of a served site: whom it answers, whom it does not, and that it ends with the site."""
+"""The Jupyter server of a served site: the requests that it answers and refuses, and its end with the site."""
 
 import asyncio
 import json

@@ -520,7 +520,7 @@ class Served:
 
 @pytest.fixture
 def served(book: Book) -> Iterator[Served]:
-    """The book, being served, when its pages have run: what a page gave is served before it has run to its end."""
+    """The book, being served, when its pages have run: the outputs of a page are served before it has run to its end."""
     served = Served(book)
     try:
         served.wait("/", "<code>one 2</code>")

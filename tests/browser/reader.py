@@ -77,7 +77,7 @@ VIEWS = (View("light", 1280), View("dark", 390), View("dark", 1280), View("light
 
 
 def build(folder: Path, strictly: bool = True) -> str:
-    """Build the site into a folder; gives what the build said if it failed.
+    """Build the site into a folder; return the output of the build if it failed.
 
     Args:
         folder: where to.
@@ -104,7 +104,7 @@ def urls(folder: Path) -> list[str]:
 
 
 def hold(page: Page, address: str) -> list[Route]:
-    """Keep a page waiting for what has this address; gives the requests for it, which go on with `continue_`."""
+    """Hold back the requests for this address, and return them; `continue_` sends one on."""
     held: list[Route] = []
 
     def keep(route: Route) -> None:
@@ -162,7 +162,7 @@ class _Answer(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve(folder: Path) -> Iterator[str]:
-    """A host for a built site; gives its address, which ends with a slash."""
+    """Serve a built site, and return its address, which ends with a slash."""
     server = _Host(folder)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -182,7 +182,7 @@ def launch(playwright: Playwright) -> Browser:
 
 
 class Visit:
-    """A page of the site in a browser; keeps what the browser complains about and whom it asks."""
+    """A page of the site in a browser; keeps the browser's complaints and requests."""
 
     def __init__(self, context: BrowserContext, base: str) -> None:
         self.page: Page = context.new_page()

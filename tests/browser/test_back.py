@@ -24,7 +24,7 @@ STAYS = "() => new Promise((done) => setTimeout(done, 1700))"  # for longer than
 
 
 def scrolled(page: Page, part: float) -> tuple[str, float]:
-    """Scroll as with a wheel to this part of the page; gives the text at its top."""
+    """Scroll as with a wheel to this part of the page, and return the text at its top."""
     height = page.evaluate("document.documentElement.scrollHeight")
     while page.evaluate("scrollY") < part * height - 1000:
         page.mouse.wheel(0, 700)
