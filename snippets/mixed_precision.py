@@ -21,7 +21,8 @@ def loss(params: Params, x: jax.Array, y: jax.Array,
          compute: jax.typing.DTypeLike) -> jax.Array:
     low, x = cast(params, compute), x.astype(compute)
     hidden = jnp.tanh(x @ low["w"])
-    guess = (hidden @ low["v"]).astype(jnp.float32)
+    wide = jnp.promote_types(compute, jnp.float32)
+    guess = (hidden @ low["v"]).astype(wide)
     return optax.squared_error(guess, y).mean()
 # --8<-- [end:loss]
 
@@ -95,13 +96,13 @@ Dtype = jax.typing.DTypeLike
 E4M3, E5M2 = jnp.float8_e4m3fn, jnp.float8_e5m2
 
 def quantize(x: jax.Array, dtype: Dtype) -> tuple[jax.Array, jax.Array]:
-    largest = jnp.maximum(jnp.abs(x.astype(jnp.float32)).max(), 1e-12)
+    largest = jnp.maximum(jnp.abs(x.astype(jnp.float32)).max(), 1e-30)
     scale = jnp.float32(jnp.finfo(dtype).max) / largest
     return (x * scale).astype(dtype), scale
 
 def product(a: tuple, b: tuple) -> jax.Array:
     total = jnp.matmul(a[0], b[0], preferred_element_type=jnp.float32)
-    return total / (a[1] * b[1])
+    return total / a[1] / b[1]
 # --8<-- [end:float8]
 
 

@@ -69,7 +69,8 @@ def attend(q: jax.Array, k: jax.Array, v: jax.Array,
     wide = jnp.promote_types(q.dtype, jnp.float32)
     scores = jnp.matmul(q, k.T, preferred_element_type=wide)
     scores = jnp.where(mask, scores / q.shape[-1] ** 0.5, -jnp.inf)
-    return jax.nn.softmax(scores, axis=-1).astype(v.dtype) @ v
+    weights = jax.nn.softmax(scores, axis=-1)
+    return weights.astype(jnp.result_type(v, 1.0)) @ v  # v may be integers
 # --8<-- [end:attend]
 
 
@@ -82,7 +83,7 @@ def rotate(x: jax.Array, position: jax.Array) -> jax.Array:
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     a, b = jnp.split(x, 2, axis=-1)  # an even number of columns
     turned = [a * cos - b * sin, a * sin + b * cos]
-    return jnp.concatenate(turned, axis=-1).astype(x.dtype)
+    return jnp.concatenate(turned, axis=-1).astype(jnp.result_type(x, 1.0))
 # --8<-- [end:rotate]
 
 
@@ -136,7 +137,8 @@ cross_entropy = optax.softmax_cross_entropy_with_integer_labels
 def losses(params: Params, tokens: jax.Array) -> jax.Array:
     """The loss of each token of one sequence except the first."""
     scores, _ = forward(params, tokens[:-1])
-    return cross_entropy(scores.astype(jnp.float32), tokens[1:])
+    wide = jnp.promote_types(scores.dtype, jnp.float32)
+    return cross_entropy(scores.astype(wide), tokens[1:])
 
 def loss(params: Params, batch: jax.Array) -> jax.Array:
     return jax.vmap(losses, in_axes=(None, 0))(params, batch).mean()

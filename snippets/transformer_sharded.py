@@ -42,5 +42,6 @@ def loss(params: Params, batch: jax.Array) -> jax.Array:
     x = embed.at[batch[:, :-1]].get(out_sharding=P("data"))
     x, _ = jax.lax.scan(one, x, params["layers"])
     scores = norm(params["norm"], x) @ unembed
-    return cross_entropy(scores.astype(jnp.float32), batch[:, 1:]).mean()
+    wide = jnp.promote_types(scores.dtype, jnp.float32)
+    return cross_entropy(scores.astype(wide), batch[:, 1:]).mean()
 # --8<-- [end:loss]
