@@ -170,3 +170,45 @@ def test_divisors_of_one_place_may_overflow_in_any_dtype_as_stated() -> None:
         x, by = np.full(1, 1e4).astype(dtype), np.full(2, number).astype(dtype)
         exact = x.astype(float) / number**2
         assert np.allclose(jnp.asarray(x).at[place].divide(by), exact, rtol=1e-2, atol=0) == right
+
+
+@pytest.mark.skipif(jax.device_count() < 8, reason="needs eight devices")
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e9])
+def test_ports_whose_moves_are_of_any_size_are_compared(size: float) -> None:
+    x = normal(128)
+    given = {"x": x, "y": size * (2 * x - 1), "params": {"w": np.float32(0), "b": np.float32(0)}}
+    names = program("scale/pmap.md", "moves_alike", "step", "average_loss", "own_copy", **given)
+    for name, right in ("step", False), ("average_loss", True), ("own_copy", True):
+        assert names["moves_alike"](names[name]) == right
+
+
+@pytest.mark.parametrize("size", [1e-20, 1e-6, 1.0, 1e6])
+def test_a_join_of_numbers_of_any_size_is_tested(size: float) -> None:
+    names = program("speed/parallel-scans.md", "is_associative", "join", "wrong")
+    is_associative, join = names["is_associative"], names["join"]
+    three = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
+    assert is_associative(join, *((a, size * b) for a, b in three))
+    assert not is_associative(names["wrong"], *(size * three[:, 0]))
+    assert not is_associative(lambda f, s: (s[0] * f[0], f[1] + s[0] * s[1]), *((a, size * b) for a, b in three))
+    matrices = (size * np.random.default_rng(2).normal(size=(3, 40, 40)).astype(np.float32),)
+    assert is_associative(lambda f, s: (s[0] + f[0],), *((m,) for m in matrices[0]))
+
+
+def test_a_join_with_infinite_numbers_is_tested() -> None:
+    is_associative = program("speed/parallel-scans.md", "is_associative")["is_associative"]
+    three = [np.array([-np.inf, number]) for number in (1.0, 2.0, 4.0)]
+    assert is_associative(np.maximum, *three)
+    assert not is_associative(lambda f, s: np.maximum(f, s - 1), *three)
+    assert is_associative(lambda f, s: {"sum": f["sum"] + s["sum"]}, *({"sum": number} for number in (1, 2, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bfloat16", "float32", "complex64"])
+def test_an_error_counts_imaginary_parts(dtype: str) -> None:
+    names = program("debug/testing.md", "error", "in_float64")
+    x = np.array([3, 1]).astype(jnp.dtype(dtype))
+    assert names["error"](x, x) == 0
+    np.testing.assert_allclose(names["error"](jnp.asarray(x) + np.complex64(2j), x), 2 / 3, rtol=1e-6)
+    exact = names["in_float64"](lambda x: x / 7, x)
+    np.testing.assert_allclose(exact, x.astype(complex if dtype == "complex64" else float) / 7, rtol=1e-15)
+    turned = np.array([1 + 2j, -3j], np.complex64)
+    np.testing.assert_allclose(names["in_float64"](lambda z: z * z, turned), turned.astype(complex) ** 2, rtol=1e-15)
