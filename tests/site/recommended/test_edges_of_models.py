@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import strategies as st
 
-from tests.site.recommended.attack import program
+from tests.site.recommended.attack import attack, program
 from tests.site.recommended.shown import visible
 from tests.site.recommended.test_edges import says
 
@@ -152,15 +153,20 @@ def test_an_action_of_any_type_moves_left_or_right(dtype: str) -> None:
         np.testing.assert_allclose(seen, [-0.3, 0.3], rtol=1e-6)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32"])
-def test_attention_between_integers_loses_its_weights_as_stated(dtype: str) -> None:
+@attack(
+    "train/attention.md: integers as `q`, `k` and `v`",
+    seed=st.integers(0, 2**32 - 1),
+    dtype=st.sampled_from(["int8", "int32"]),
+)
+def test_attention_between_integers_loses_its_weights_as_stated(seed: int, dtype: str) -> None:
     says("train/attention.md", "the weights become integers too, and those below 1 become 0 | `q.astype(jnp.float32)`")
-    whole = jnp.arange(1, 7).reshape(1, 3, 1, 2).astype(dtype)
-    alike = jnp.ones((1, 3, 1, 2), dtype)
-    attention = jax.nn.dot_product_attention
-    assert not attention(alike, alike, whole).any()
-    found = attention(*(a.astype(jnp.float32) for a in (alike, alike, whole)))
-    np.testing.assert_allclose(found[0, :, 0], [[3, 4]] * 3, rtol=1e-5)
+    rng = np.random.default_rng(seed)
+    q, k, v = (jnp.asarray(rng.integers(-1, 2, (1, 4, 1, 3)), dtype) for _ in range(3))
+    scores = np.asarray(q, float)[0, :, 0] @ np.asarray(k, float)[0, :, 0].T / 3**0.5
+    weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)  # all of them below 1
+    found = jax.nn.dot_product_attention(*(a.astype(jnp.float32) for a in (q, k, v)))
+    np.testing.assert_allclose(found[0, :, 0], weights @ np.asarray(v, float)[0, :, 0], rtol=1e-3, atol=1e-4)
+    assert not jax.nn.dot_product_attention(q, k, v).any()
 
 
 def test_divisors_of_one_place_may_overflow_in_any_dtype_as_stated() -> None:
@@ -212,3 +218,16 @@ def test_an_error_counts_imaginary_parts(dtype: str) -> None:
     np.testing.assert_allclose(exact, x.astype(complex if dtype == "complex64" else float) / 7, rtol=1e-15)
     turned = np.array([1 + 2j, -3j], np.complex64)
     np.testing.assert_allclose(names["in_float64"](lambda z: z * z, turned), turned.astype(complex) ** 2, rtol=1e-15)
+
+
+@pytest.mark.parametrize("axis", [0, None, 1])
+def test_a_product_in_whole_numbers_refuses_scales_of_rows(axis: int | None) -> None:
+    names = program("train/quantization.md", "matmul", "quantize")
+    x, w = jnp.asarray(normal(8, 8)), jnp.asarray(normal(8, 8)[::-1])
+    stored = names["quantize"](w * jnp.arange(1, 9)[:, None], axis)
+    if axis == 1:
+        with pytest.raises(AssertionError):
+            names["matmul"](x, stored)
+    else:
+        exact = x @ (w * jnp.arange(1, 9)[:, None])
+        assert jnp.linalg.norm(names["matmul"](x, stored) - exact) < 0.05 * jnp.linalg.norm(exact)
