@@ -205,7 +205,7 @@ def main() -> int:
         return 0
     KEPT.mkdir(parents=True, exist_ok=True)
     kinds, here = {}, find_project(ROOT).runtime.instruction_set()
-    for name in ["here", *(options.computer or list(COMPUTERS)[1:])]:
+    for name in dict.fromkeys(["here", *(options.computer or COMPUTERS)]):
         computer, out = COMPUTERS[name], KEPT / f"{re.sub('[^a-z0-9]+', '-', name.lower())}.json"
         if not computer.can_be(here):
             print(f"{name}: left out, as this computer has {here or 'an unknown instruction set'}", flush=True)
