@@ -44,9 +44,9 @@ def test_a_donated_array_is_as_large_as_its_dtype_makes_it(dtype: str, capsys: p
 
 
 def test_bytes_of_arrays_on_several_devices_are_counted_as_stated() -> None:
-    shows(f"{MEMORY}#donation-works", "If an array is divided among devices, it counts those of one device.")
-    shows(f"{MEMORY}#memory-grows", "If every device has a copy, `nbytes` counts only one of them")
-    says("speed/donation.md", "of a copy on each of several devices, `nbytes` counts one")
+    shows(f"{MEMORY}#donation-works", "For arrays divided among devices, the number is for one device.")
+    shows(f"{MEMORY}#memory-grows", "If every device has a copy of an array, `nbytes` counts only one copy.")
+    says("speed/donation.md", "`live_mb` counts such memory twice, but copies on several devices once.")
     devices = mesh(4)
     x = jax.ShapeDtypeStruct((1000,), jnp.float32, sharding=NamedSharding(devices, P("data")))
     compiled: Any = jax.jit(lambda x: 2 * x, donate_argnums=0).lower(x).compile()
@@ -56,7 +56,9 @@ def test_bytes_of_arrays_on_several_devices_are_counted_as_stated() -> None:
 
 
 def test_arrays_of_other_lengths_lose_rows_in_batches_as_stated() -> None:
-    shows(f"{MEMORY}#vmap-in-chunks", "with `batch_size`, 6 rows beside 7 raise no error, and the last is dropped")
+    shows(
+        f"{MEMORY}#vmap-in-chunks", "with `batch_size`, JAX raises no error for 6 rows beside 7 and drops the seventh."
+    )
     says("basics/vmap.md", "if one has 6 rows and the other 7, `batch_size=2` drops the last row without an error")
     pair = jnp.arange(6), jnp.arange(7)
     assert jax.lax.map(lambda ab: ab[0] + ab[1], pair, batch_size=2).tolist() == [0, 2, 4, 6, 8, 10]
@@ -124,7 +126,9 @@ def test_chexified_checks_of_structures_and_of_the_gradient_of_a_scan_pass_as_st
 
 @pytest.mark.parametrize("loop", ["scan", "fori_loop", "map"])
 def test_a_check_in_a_loop_is_lost_in_a_gradient_unless_the_error_is_returned(loop: str) -> None:
-    says("debug/checkify.md", "body of a `scan`, `fori_loop` or `lax.map` is not checked in a gradient")
+    says(
+        "debug/checkify.md", "Around `jax.grad`, it skips conditions in the body of a `scan`, `fori_loop` or `lax.map`."
+    )
     shows("answers/printing-and-debugging.md#raise-in-jit", "in the gradient of a `scan` they [are lost]")
 
     def checked(value: Any) -> Any:
@@ -267,7 +271,9 @@ def test_fixed_steps_that_are_too_long_have_a_wrong_derivative_as_stated() -> No
 
 
 def test_a_switch_outside_is_solved_backward_as_stated() -> None:
-    says("science/adjoints.md", "with `dt0=None`, Diffrax solves up to a `k` of -0.2 backward, without an error")
+    says(
+        "science/adjoints.md", "If `k` is -0.2 and `dt0` is `None`, Diffrax solves backward in time, without an error."
+    )
 
     def part(y: Any, begin: Any, end: Any, speed: float) -> Any:
         term = diffrax.ODETerm(lambda t, y, speed: speed * jnp.ones_like(y))

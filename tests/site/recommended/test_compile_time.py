@@ -270,7 +270,7 @@ def test_a_log_changes_no_number(w: Array, x: Array) -> None:
 @cache
 def simulations() -> tuple[Any, ...]:
     """The gradient of an answer's simulation, of that with the loop that it recommends, and in two parts."""
-    shows(f"{PAGE}#find-the-culprit", "`fori_loop` or a `scan`", "x = x + 0.01 * jnp.sin(x)", "`jax.eval_shape`")
+    shows(f"{PAGE}#find-the-culprit", "write this `for` as a `scan`", "x = x + 0.01 * jnp.sin(x)", "`jax.eval_shape`")
 
     def step(x: jax.Array) -> jax.Array:
         return x + 0.01 * jnp.sin(x)

@@ -381,7 +381,7 @@ def draws(mapped: bool) -> Any:
 @cache
 def draw_of_all() -> Any:
     """One draw of eight numbers, split over the devices."""
-    shows(f"{PAGE}#random-shards", 'out_sharding=P("data")', 'jax.device_put(keys, P("data"))', "take `key[0]`")
+    shows(f"{PAGE}#random-shards", 'out_sharding=P("data")', 'jax.device_put(keys, P("data"))', "use `key[0]`")
     return jax.jit(lambda key: jax.random.normal(key, (8,), out_sharding=P("data")))
 
 

@@ -300,7 +300,7 @@ def test_a_column_of_labels_is_refused_by_the_loss() -> None:
     with pytest.raises(ValueError, match="dimensions"):
         found["cross_entropy"](logits)
     assert found["accuracy"](logits) == 0.25  # two rows and two labels, all pairs
-    says("basics/kinks.md", "with a column, `accuracy` compares all pairs")
+    says("basics/kinks.md", "With a column, `accuracy` compares all pairs.")
 
 
 @pytest.mark.parametrize("labels", [[0, 3], [2, 1], [0, -1]])
@@ -379,14 +379,17 @@ def test_losses_of_logits_in_bfloat16_are_averaged_in_float32(dtype: Any) -> Non
 
 
 def test_a_power_of_integers_and_a_fill_value_are_cut_as_stated() -> None:
-    says("basics/updates.md", "a negative exponent gives wrong integers, where NumPy raises an error")
+    says("basics/updates.md", "a negative exponent gives wrong integers; NumPy raises an error.")
     says("basics/updates.md", "without a warning, as in `full_like`")
     assert jnp.array([2, 3]).at[:].power(-1).tolist()[0] == 0  # and what 3 becomes is large
     assert jnp.full_like(jnp.uint8([0]), 300).tolist() == [44]
 
 
 def test_indices_that_checkify_does_not_report_are_named() -> None:
-    says("debug/checkify.md", "not those of `jnp.put`, `lax.switch`, `jax.nn.one_hot` or a ref")
+    says(
+        "debug/checkify.md",
+        "`index_checks` does not cover the indices of `jnp.put`, `lax.switch`, `jax.nn.one_hot` or a [mutable",
+    )
 
     def reported(function: Any) -> bool:
         checked = checkify.checkify(function, errors=checkify.index_checks)

@@ -41,7 +41,7 @@ def test_a_diagonal_of_a_stack_is_in_the_last_two_axes_as_stated(count: int) -> 
 
 
 def test_a_python_number_wraps_before_it_is_compared_as_stated() -> None:
-    shows(f"{ARRAYS}#compare-equal", "a uint8 of 156 equals -100, and none is above -1")
+    shows(f"{ARRAYS}#compare-equal", "`x == -100` is true for 156 in uint8, and `x > -1` is false for every uint8.")
     numbers = np.arange(256, dtype=np.uint8)
     assert (numbers > -1).all() and not (numbers == -100).any()
     assert not (jnp.asarray(numbers) > -1).any()

@@ -139,7 +139,7 @@ def test_processes_whose_folders_list_files_differently_read_each_once() -> None
 
 
 def test_16_bits_round_small_steps_away_as_stated() -> None:
-    says(EQUATIONS, "Start it in float32 or float64, because 16 bits round small steps away.")
+    says(EQUATIONS, "Start it in float32 or float64, because with 16 bits, small steps are rounded away.")
     solve = program(EQUATIONS, "solve")["solve"]
     for dtype, right in (jnp.float32, True), (jnp.float16, False), (jnp.bfloat16, False):
         found = solve(lambda y: -y, jnp.ones((), dtype), 1.0, 10_000)
@@ -268,6 +268,6 @@ def test_rewards_in_a_column_are_refused() -> None:
 
 
 def test_value_iteration_that_gives_up_returns_the_most_steps_as_stated() -> None:
-    says(WORLDS, "If it returns `most` as the number of steps, it stopped before that, and the error is larger.")
+    says(WORLDS, "If it returns `most` as the number of steps, it ran out of steps, and the error is larger.")
     values, _, steps = program(WORLDS, "solve")["solve"](*bandit([1.0]), 0.9995, 0.01)
     assert steps == 10_000 and abs(values[0] - 2000) > 10

@@ -254,7 +254,7 @@ def test_an_activation_is_that_of_its_name() -> None:
 
 
 def test_integers_that_jit_has_cut_are_not_mended_as_stated() -> None:
-    says("speed/fast-and-slow.md", "It comes too late for large int64 numbers from NumPy")
+    says("speed/fast-and-slow.md", "The conversion comes too late for large int64 numbers from NumPy")
     smooth = program("speed/fast-and-slow.md", "smooth_scan", jnp=jnp)["smooth_scan"]
     large = np.array([3_000_000_000])
     assert large.dtype == np.int64 and smooth(large)[0] < 0

@@ -23,7 +23,7 @@ SOLVERS = pytest.mark.parametrize("solver", [cg, gmres, bicgstab])
 def test_solvers_return_zeros_where_squares_leave_float32_as_stated(solver: Any) -> None:
     says(TRANSFORMS, "or numbers whose squares overflow or vanish, all three return zeros, and near these limits NaN")
     shows("answers/linear-algebra.md#sparse-solve", "as for a `b` of 1e20 or 1e-20, whose squares leave float32")
-    says("science/solvers.md", "zeros if the right-hand side contains a NaN or if its squares overflow or vanish")
+    says("science/solvers.md", "zeros if the right-hand side contains a NaN, or if its squares overflow or vanish")
     for size in 1e-30, 1e-20, 1e20:
         b = size * np.array([1, 2], np.float32)
         assert not solver(lambda x: MATRIX @ x, jnp.asarray(b))[0].any()
@@ -36,7 +36,7 @@ def test_solvers_return_zeros_where_squares_leave_float32_as_stated(solver: Any)
 
 def test_an_implicit_gradient_of_another_size_is_scaled_as_stated() -> None:
     page = "science/implicit.md"
-    says(page, "so multiply a loss of 1e-20 by a constant first, and divide its gradient by it")
+    says(page, "So multiply a loss of 1e-20 by a constant first, and divide the gradient by the same constant.")
     names = program(page, "best", "misfit", "held_out")
     p = jnp.full(20, -4.0)
 
@@ -97,7 +97,7 @@ def test_spectral_programs_take_one_row_or_a_whole_grid() -> None:
 
 
 def test_loops_that_never_end_say_so() -> None:
-    says("speed/scan.md", "A balance of 0 never reaches the goal, so there `reach` never ends")
+    says("speed/scan.md", "For a balance of 0, `reach` never ends")
     says("speed/scan.md", "It never ends for 0 and for negative numbers.")
     shows("answers/loops.md#collect-results", "and the loop may never end, as from 0")
     assert 1.05 * jnp.float32(0) == 0
@@ -124,7 +124,7 @@ def test_a_python_number_that_does_not_fit_is_rounded_or_wraps_around_as_stated(
 
 
 def test_a_window_of_two_leaves_out_an_odd_last_element_as_stated() -> None:
-    says("speed/lax.md", 'For an odd number of elements, `"valid"` leaves out the last one, which has no partner.')
+    says("speed/lax.md", '`"valid"` leaves out the last of an odd number of elements, which has no partner.')
     tide = jnp.array([1.0, 3.0, 2.0, 5.0, 9.0])
     assert lax.reduce_window(tide, -jnp.inf, lax.max, (2,), (2,), "valid").tolist() == [3, 5]
 
@@ -139,7 +139,7 @@ def test_bounds_from_infinity_may_be_nan_as_stated() -> None:
 
 def test_one_label_counts_for_all_examples_as_stated() -> None:
     page = "basics/kinks.md"
-    says(page, "and a single label counts for all examples")
+    says(page, "A single label counts for all examples.")
     logits = jnp.array([[2.0, 1.0, 0.0], [0.0, 1.0, 3.0]])
 
     def loss(labels: list[int]) -> Any:
@@ -165,7 +165,10 @@ def test_packed_weights_with_a_scale_of_any_type_have_a_gradient(scale: Any) -> 
 
 def test_a_quantity_with_heavy_tails_passes_with_a_wrong_error_as_stated() -> None:
     page = "science/samplers.md"
-    says(page, "A quantity with very heavy tails can pass all checks and still have a much larger error than this one")
+    says(
+        page,
+        "A quantity with very heavy tails can pass all checks and still have a much larger error than this standard error",
+    )
     names = program(page, "check", "with_error")
     x = np.random.default_rng(2).pareto(1.1, size=(4, 1000, 1))
     mean, error = names["with_error"](x)

@@ -47,7 +47,7 @@ def test_an_addition_may_grow_the_array_as_stated() -> None:
 def test_what_a_kept_function_reads_is_read_once_as_stated() -> None:
     page = "speed/recompiles.md"
     says(page, "uses the old values without an error")
-    says(page, "so pass those that change as arguments")
+    says(page, "So pass what changes as an argument.")
 
     class Trainer:
         weight = 1.0
@@ -79,12 +79,12 @@ def test_a_mean_of_pixels_starts_in_float32() -> None:
         assert found["update"](found["State"](0.5, jnp.float32(start)), pixel)[1] == exact
         assert found["Smoothing"](0.5).update(jnp.float32(start), pixel) == exact
     assert found["update"](found["State"](0.5, jnp.uint8(10)), jnp.uint8(8))[1] == 137
-    says(STATE, "From a first image of `uint8` pixels, `x - mean` would wrap around.")
+    says(STATE, "If you started at a first image of `uint8` pixels, `x - mean` would wrap around.")
     says(STATE, "print(settings.update(jnp.float32(0), 8.0))")  # as the page advises
 
 
 def test_a_variance_of_large_numbers_is_that_of_differences() -> None:
-    says(STATE, "so subtract the first one from numbers such as times in seconds")
+    says(STATE, "so subtract the first value from numbers such as times in seconds")
     found = program(STATE, "Moments", "observe")
     times = np.int32(1_700_000_000) + np.arange(50, dtype=np.int32)
     for data, right in (times, False), (times - times[0], True):
@@ -110,7 +110,7 @@ def test_a_filter_refuses_variances_in_place_of_covariances(part: str) -> None:
 
 
 def test_a_known_start_is_drawn_as_nan_as_stated() -> None:
-    shows(f"{KALMAN}#missing", "or `P` for a known start, JAX may draw only NaN")
+    shows(f"{KALMAN}#missing", "and so is `P` for a known start. JAX may then draw only NaN")
     found = program(KALMAN, "simulate", "kalman", "moving")
     model = found["moving"](0.3, 2.0)
     known = model._replace(P=jnp.zeros((2, 2)))
@@ -127,7 +127,7 @@ def test_measured_columns_are_refused_by_the_density_and_the_fit() -> None:
         program(page, "log_density", **column)["log_density"](names["truth"])
     with pytest.raises(ValueError, match="values of y"):
         program(science, "negative_log_likelihood", y=jnp.ones((50, 1)))["negative_log_likelihood"](jnp.zeros(2))
-    says("science/diffrax.md", "In `fit`, they must not count in `r.size`")
+    says("science/diffrax.md", "In `fit`, `r.size` must not count them either")
 
 
 def test_chains_come_first_as_stated() -> None:
@@ -156,7 +156,7 @@ def test_one_length_for_two_prompts_is_refused() -> None:
     for run in found["generate"], found["generate_until"]:
         with pytest.raises(ValueError, match="positions"):
             run(found["params"], prompts, jnp.array([3]), keys, 2)
-    says(GENERATION, "or whose length is too large, continues after its padding")
+    says(GENERATION, "or its length is too large, the text continues after its padding")
 
 
 @pytest.mark.parametrize("low", [3.0, 3.5, 4.5, 5.0, 5.5, 8.0])

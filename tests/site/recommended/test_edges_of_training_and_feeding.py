@@ -382,14 +382,14 @@ def test_each_distribution_has_its_entropy(shape: tuple[int, ...]) -> None:
 
 
 def test_a_sinc_in_bfloat16_loses_its_digits_early_as_stated() -> None:
-    says("debug/nans.md", "in bfloat16 by a quarter already at 50, so use `sin(x) / x` there.")
+    says("debug/nans.md", "and in bfloat16 by a quarter already at 50.")
     x, exact = jnp.bfloat16(50), np.sin(50.0) / 50
     assert abs(jnp.sin(x) / x / exact - 1) < 0.01
     assert abs(jnp.sinc(x / jnp.pi) / exact - 1) > 0.2 or jax.__version_info__ < (0, 12)
 
 
 def test_memory_that_two_arrays_share_counts_twice_as_stated() -> None:
-    says("speed/donation.md", "memory that two arrays share counts twice")
+    says("speed/donation.md", "`live_mb` counts such memory twice")
     live_mb = program("speed/donation.md", "live_mb")["live_mb"]
     x = jax.block_until_ready(jnp.ones(1_000_000))
     before = live_mb()

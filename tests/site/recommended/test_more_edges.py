@@ -72,7 +72,7 @@ def test_the_size_of_what_is_kept_is_that_of_its_dtype(capsys: pytest.CaptureFix
 
 
 def test_the_work_of_a_solve_is_counted_as_stated() -> None:
-    says(STEP, "all functions of a `custom_linear_solve` (as in `jnp.linalg.solve`, which calls only some of them)")
+    says(STEP, "all functions of a `custom_linear_solve`, although `jnp.linalg.solve` calls only some of them")
     assert step_memory.work(jax.make_jaxpr(jnp.linalg.solve)(jnp.eye(8), jnp.ones((8, 8))).jaxpr) > 0
 
 
@@ -152,7 +152,7 @@ def test_shapes_of_one_rank_pass_the_flag_as_stated() -> None:
 
 
 def test_booleans_are_not_counted_by_an_index_as_stated() -> None:
-    says("start/rosetta.md", "Count booleans with it, because `.at[…]` takes them for a mask.")
+    says("start/rosetta.md", "Use it for booleans, because `.at[…]` takes them for a mask.")
     votes = jnp.array([True, False, True, True])
     assert jnp.bincount(votes, length=4).tolist() == [1, 3, 0, 0]
 
