@@ -129,7 +129,7 @@ def test_a_check_in_a_loop_is_lost_in_a_gradient_unless_the_error_is_returned(lo
     says(
         "debug/checkify.md", "Around `jax.grad`, it skips conditions in the body of a `scan`, `fori_loop` or `lax.map`."
     )
-    shows("answers/printing-and-debugging.md#raise-in-jit", "in the gradient of a `scan` they [are lost]")
+    shows("answers/printing-and-debugging.md#raise-in-jit", "In the gradient of a `scan`, checks [are lost]")
 
     def checked(value: Any) -> Any:
         checkify.check(value > 0, "negative")
@@ -294,7 +294,7 @@ def test_a_step_of_the_cheat_sheet_does_not_get_a_key_that_was_split_off() -> No
 
 @pytest.mark.parametrize("number", [100_000, np.array([100_000])])
 def test_integers_keep_their_bits_without_jit_as_stated(number: Any) -> None:
-    shows("answers/printing-and-debugging.md#breakpoint", "an integer of Python or NumPy does not wrap around here")
+    shows("answers/printing-and-debugging.md#breakpoint", "a Python or NumPy integer does not wrap around here")
     says("debug/stop.md", "so the square of 100,000 is right there, but under `jit` it wraps around without an error")
     square = jax.jit(lambda x: x * x)
     with jax.disable_jit():

@@ -194,7 +194,7 @@ def test_a_saved_model_comes_back(dropped: int) -> None:
         "answers/saving.md#nnx",
         "ocp.save(folder, nnx.state(model))",
         "nnx.update(other, ocp.load(folder, nnx.state(other)))",
-        "`nnx.state((model, optimizer))` takes both at once",
+        "`nnx.state((model, optimizer))` takes the state of both.",
     )
     names = visible("answers/saving.md#nnx")
     made = [(model, nnx.Dropout(0.5, rngs=nnx.Rngs(i)), adam(model)) for i in (0, 1) for model in [names["make"](i)]]

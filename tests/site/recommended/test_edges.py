@@ -195,9 +195,9 @@ def test_a_row_beside_a_column_is_refused_on_devices() -> None:
 
 
 def test_where_a_column_of_targets_would_broadcast_the_shape_is_stated() -> None:
-    shows("answers/data.md#epoch-on-device", "The targets have the shape of `x @ w`: a column would broadcast")
+    shows("answers/data.md#epoch-on-device", "The targets must have the shape of `x @ w`: a column would broadcast")
     shows("answers/devices.md#one-device-used", "`y` needs the shape of `x @ w`: a column would broadcast")
-    shows("answers/mixed-precision.md#train-bfloat16", "Targets need the shape of the guesses")
+    shows("answers/mixed-precision.md#train-bfloat16", "The targets need the shape of the predictions")
     says("scale/pmap.md", "Give `y` the shape of `x`.")
     says("index.md", "so `x` and `y` have the same shape")
     shows("answers/solvers.md#least-squares", "`t` and `y` need one shape: a column would broadcast")
@@ -262,7 +262,7 @@ def test_a_mask_clears_what_is_negative_and_nothing_else(dtype: Any) -> None:
 
 def test_a_filled_mask_keeps_the_rest_and_wraps_around_only_as_stated() -> None:
     name = "answers/pytorch.md#gather-scatter"
-    shows(name, "jnp.where(x > 4, -1, x)", "A value that the dtype lacks wraps around")
+    shows(name, "jnp.where(x > 4, -1, x)", "A value that doesn't fit the dtype, such as `-1` in uint8, wraps around")
     for x in ([np.nan, np.inf, 4, -np.inf], [2**24 + 1, 4, -9, 5]):
         found = np.asarray(jnp.where(jnp.array(x) > 4, -1, jnp.array(x)))
         np.testing.assert_array_equal(found, [-1 if value > 4 else value for value in x])
@@ -290,8 +290,8 @@ def test_integers_are_rounded_by_floats_and_by_an_image_as_stated() -> None:
     best = jnp.full(1, untyped.iinfo(scores.dtype).min).at[jnp.array([0, 0])].max(scores)
     assert best.tolist() == [2**24 + 1]
     says("basics/updates.md", "start at `jnp.iinfo(scores.dtype).min`")
-    shows("answers/pytorch.md#interpolate", "Of integers it makes integers, so pass floats.")
-    shows("answers/science.md#interpolate", "rounds what it reads from integers")
+    shows("answers/pytorch.md#interpolate", "Pass floats, because from integers it makes integers.")
+    shows("answers/science.md#interpolate", "It rounds its results if the array holds integers.")
 
 
 def test_a_column_of_labels_is_refused_by_the_loss() -> None:

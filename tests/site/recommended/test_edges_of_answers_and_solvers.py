@@ -26,7 +26,7 @@ def test_windows_move_along_the_first_axis(shape: tuple[int, ...]) -> None:
 
 
 def test_a_column_of_labels_gives_a_matrix_as_stated() -> None:
-    shows(f"{SHAPES}#one-per-row", "in the first line, a column of them gives a matrix")
+    shows(f"{SHAPES}#one-per-row", "with labels of shape `(n, 1)`, `logits[jnp.arange(2), labels]` is a matrix.")
     logits, labels = jnp.arange(6.0).reshape(2, 3), jnp.array([0, 2])
     assert logits[jnp.arange(2), labels].tolist() == [0, 5]
     assert logits[jnp.arange(2), labels[:, None]].shape == (2, 2)
@@ -90,7 +90,7 @@ def test_a_root_is_found_in_a_wide_bracket(high: float) -> None:
 
 
 def test_a_pole_is_found_like_a_root_as_stated() -> None:
-    shows(f"{SCIENCE}#root-finding", "It needs a continuous `f`, a change of sign")
+    shows(f"{SCIENCE}#root-finding", "The method needs a continuous `f`, a change of sign")
     root = program(f"{SCIENCE}#root-finding", "root")["root"]
     assert abs(root(lambda x: 1 / (x - 1.1), 0.0, 3.0) - 1.1) < 1e-4
 
@@ -133,7 +133,7 @@ def test_a_ball_that_does_not_land_has_no_time(height: float) -> None:
 
 
 def test_too_few_iterations_are_wrong_as_stated() -> None:
-    shows(f"{SAMPLING}#solver-gradient", "at a force of `1e5`, 20 are too few")
+    shows(f"{SAMPLING}#solver-gradient", "at a force of `1e5`, 20 iterations are too few")
     fixed = program(f"{SAMPLING}#solver-gradient", "fixed")["fixed"]
     for force, right in (2.0, True), (1e3, True), (1e5, False):
         exact = optimize.brentq(lambda x: x + x**3 - force, 0, force)  # noqa: B023

@@ -183,7 +183,9 @@ def test_devices_of_a_mesh_of_two_axes_draw_different_numbers() -> None:
 
 
 def test_a_mean_under_a_mask_is_that_of_sums_and_counts_as_stated() -> None:
-    shows(f"{DEVICES}#which-tool", "means of equally many numbers need `pmean`", "the `psum` of the sums by that of")
+    shows(
+        f"{DEVICES}#which-tool", "means of equally many numbers need `pmean`", "the `psum` of the sums by the `psum` of"
+    )
     if jax.device_count() < 8:
         pytest.skip("needs eight devices")
     values, grid = np.arange(22, dtype=np.float32) ** 2, mesh(8)

@@ -64,7 +64,7 @@ def test_padding_of_pytorch_is_turned_around(dtype: str) -> None:
 
 
 def test_a_mask_to_add_is_refused_or_said() -> None:
-    shows(f"{ATTENTION}#weights", "a `mask` that is `True` where a query may look")
+    shows(f"{ATTENTION}#weights", "The `mask` is `True` where a query may look")
     q, k, v = Q[0, 0], K[0, 0], V[0, 0]
     np.testing.assert_allclose(transformer.attend(q, k, v, CAUSAL), exact(CAUSAL)[0, 0], atol=1e-5)
     for mask in np.where(CAUSAL, 0, -1e9), CAUSAL.astype(int):
@@ -132,7 +132,7 @@ def test_powers_of_an_integer_do_not_wrap_around() -> None:
 
 
 def test_a_total_in_16_bits_stops_as_stated() -> None:
-    shows(f"{LOOPS}#carry-types", "one in bfloat16 stops growing")
+    shows(f"{LOOPS}#carry-types", "a total in bfloat16 stops growing")
     start: Any = 0
     assert jax.lax.scan(lambda c, x: (c + x, None), start, jnp.ones(300, jnp.bfloat16))[0] == 256
 
@@ -169,7 +169,11 @@ def test_close_points_have_a_distance(dtype: Any) -> None:
 
 
 def test_a_mask_of_another_shape_broadcasts_as_stated() -> None:
-    shows(f"{NUMPY}#masked-arrays", "in the shape of `x`", "A column and a row would broadcast in `sum` and `max`")
+    shows(
+        f"{NUMPY}#masked-arrays",
+        "in the shape of `x`",
+        "In `sum` and `max`, a column and a row broadcast without an error.",
+    )
     x = jnp.array([[2.0], [-999.0], [4.0]])
     valid = x > -100
     assert jnp.sum(x, where=valid) == 6 and jnp.sum(x, where=valid[:, 0]) != 6
@@ -184,7 +188,7 @@ def test_the_first_elements_of_a_column_are_refused() -> None:
 
 
 def test_sums_of_python_keep_the_dtype_as_stated() -> None:
-    shows(f"{NUMPY}#python-builtins", "In small integers it wraps around, and in 16 bits it stops growing.")
+    shows(f"{NUMPY}#python-builtins", "A sum of int8 or int16 wraps around, and a sum of 16-bit floats stops growing.")
     pixels, ones = jnp.array([200, 100], jnp.uint8), jnp.ones(300, jnp.bfloat16)
     assert [int(total(pixels)) for total in (sum, jnp.sum)] == [44, 300]
     assert [int(total(ones)) for total in (sum, jnp.sum)] == [256, 300]
@@ -196,7 +200,11 @@ def test_seconds_since_1970_are_rounded_as_stated() -> None:
 
 
 def test_parts_of_small_integers_keep_their_dtype_as_stated() -> None:
-    shows(f"{NUMPY}#ufunc-methods", "`jnp.add.reduceat` keeps the dtype of `x`", "so convert them first")
+    shows(
+        f"{NUMPY}#ufunc-methods",
+        "`jnp.add.reduceat` keeps the dtype of `x`",
+        "so convert booleans and small integers first",
+    )
     x, start = jnp.array([200, 100], jnp.uint8), jnp.array([0])
     assert jnp.add.reduceat(x, start).tolist() == [44]
     assert jnp.add.reduceat(x.astype(int), start).tolist() == [300]

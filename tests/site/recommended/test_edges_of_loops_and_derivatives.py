@@ -22,7 +22,10 @@ SOLVERS = pytest.mark.parametrize("solver", [cg, gmres, bicgstab])
 @SOLVERS
 def test_solvers_return_zeros_where_squares_leave_float32_as_stated(solver: Any) -> None:
     says(TRANSFORMS, "or numbers whose squares overflow or vanish, all three return zeros, and near these limits NaN")
-    shows("answers/linear-algebra.md#sparse-solve", "as for a `b` of 1e20 or 1e-20, whose squares leave float32")
+    shows(
+        "answers/linear-algebra.md#sparse-solve",
+        "The same happens for a `b` of 1e20 or 1e-20, whose squares leave float32.",
+    )
     says("science/solvers.md", "zeros if the right-hand side contains a NaN, or if its squares overflow or vanish")
     for size in 1e-30, 1e-20, 1e20:
         b = size * np.array([1, 2], np.float32)
@@ -99,7 +102,7 @@ def test_spectral_programs_take_one_row_or_a_whole_grid() -> None:
 def test_loops_that_never_end_say_so() -> None:
     says("speed/scan.md", "For a balance of 0, `reach` never ends")
     says("speed/scan.md", "It never ends for 0 and for negative numbers.")
-    shows("answers/loops.md#collect-results", "and the loop may never end, as from 0")
+    shows("answers/loops.md#collect-results", "and the loop may never end. It also never ends if it starts from 0.")
     assert 1.05 * jnp.float32(0) == 0
     for start in 0, -1, -5, -17:
         n, seen = start, set[int]()

@@ -171,7 +171,7 @@ def test_beyond_three_and_a_half_a_tail_is_drawn_by_its_own_program(low: float) 
 
 
 def test_means_of_an_array_share_a_draw_without_a_shape_as_stated() -> None:
-    shows(f"{RANDOM}#mean-and-std", "Without the shape, an array of means would share one draw.")
+    shows(f"{RANDOM}#mean-and-std", "Without the shape, all elements of an array of means would share one draw.")
     noise = [2.0 * jax.random.normal(KEY, shape) + jnp.zeros(3) for shape in ((), (3,))]
     assert [len(set(each.tolist())) for each in noise] == [1, 3]
 
@@ -190,13 +190,13 @@ def test_a_negative_probability_is_always_drawn_as_stated() -> None:
 
 
 def test_labels_that_are_too_few_are_filled_up_as_stated() -> None:
-    shows(f"{RANDOM}#shuffle", "JAX fills up a `y` that is too short with its last element")
+    shows(f"{RANDOM}#shuffle", "if `y` is too short, JAX fills up the result with the last element of `y`.")
     order = jax.random.permutation(KEY, 5)
     assert sorted(jnp.arange(3)[order].tolist()) == [0, 1, 2, 2, 2]
 
 
 def test_a_norm_over_many_arrays_of_16_bits_is_imprecise_as_stated() -> None:
-    shows("answers/pytrees.md#tree-arithmetic", "in bfloat16, the sum over hundreds of arrays is imprecise")
+    shows("answers/pytrees.md#tree-arithmetic", "a bfloat16 sum over hundreds of arrays is imprecise")
     says("answers/training.md", "In bfloat16, the norm of hundreds of arrays is imprecise.")
     for dtype, close in (jnp.bfloat16, False), (jnp.float32, True):
         norm = optax.tree.norm([jnp.ones(1, dtype)] * 600)

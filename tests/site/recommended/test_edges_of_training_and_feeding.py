@@ -349,7 +349,7 @@ def test_a_count_in_float32_stops_as_stated() -> None:
 
 
 def test_a_variance_of_time_stamps_is_rounded_as_stated() -> None:
-    shows("answers/numerics.md#cancellation", "Do so before `jnp.var` of large integers, too")
+    shows("answers/numerics.md#cancellation", "Subtract an offset before `jnp.var` of large integers, too")
     stamps = jnp.asarray(1_700_000_000 + np.arange(10), jnp.int32)
     assert jnp.var(stamps) > 1000
     np.testing.assert_allclose(jnp.var(stamps - stamps[0]), 8.25, rtol=1e-6)

@@ -234,7 +234,11 @@ def largest() -> Any:
 
 @slow_attack(f"{PAGE}#few-eigenvalues", "science/transforms.md: a few eigenvalues", diagonal=arrays((20,), odd=False))
 def test_the_largest_and_the_smallest_eigenvalues_are_found(diagonal: Array) -> None:
-    shows(f"{PAGE}#few-eigenvalues", "lobpcg_standard(apply, start, m=200)", "apply it to `c * x - apply(x)`")
+    shows(
+        f"{PAGE}#few-eigenvalues",
+        "lobpcg_standard(apply, start, m=200)",
+        "apply `lobpcg_standard` to `c * x - apply(x)`",
+    )
     most, least = largest()(diagonal + 10, 20.0)
     exact = np.sort(diagonal.astype(float)) + 10
     assert_same(np.sort(most), exact[-2:], atol=0.1)

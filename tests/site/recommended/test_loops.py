@@ -110,7 +110,7 @@ def test_a_scan_is_the_loop_that_it_replaces(rows: Array, start: float) -> None:
 @attack(f"{PAGE}#carry-types", xs=arrays(st.sampled_from([(0,), (1,), (5,)]), st.sampled_from(["float32", "int32"])
         .map(np.dtype)))  # fmt: skip
 def test_a_state_of_the_right_type_is_the_sum(xs: Array) -> None:
-    shows(f"{PAGE}#carry-types", "jnp.zeros((), xs.dtype), xs)", "so convert `xs` first")
+    shows(f"{PAGE}#carry-types", "jnp.zeros((), xs.dtype), xs)", "Convert narrow `xs` first")
     step = made("carry-types", "step")
     with np.errstate(invalid="ignore"):
         expected = xs.astype(np.float64).sum()

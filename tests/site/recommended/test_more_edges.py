@@ -37,7 +37,7 @@ def test_a_source_that_ends_the_solve_early_is_no_success(size: str) -> None:
 def test_solvers_return_zeros_for_a_nan_as_stated() -> None:
     shows("answers/solvers.md#matrix-free", "So does `CG` at a NaN, with zeros")
     shows("answers/many-solves.md#preconditioner", "So does `CG` at a NaN, with zeros")
-    shows("answers/linear-algebra.md#sparse-solve", "if `b` contains a NaN, `x` is zeros")
+    shows("answers/linear-algebra.md#sparse-solve", "If `b` contains a NaN, `x` is zeros.")
     says(
         "science/transforms.md",
         "If the right side contains a NaN, or numbers whose squares overflow or vanish, all three return zeros",

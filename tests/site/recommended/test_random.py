@@ -279,7 +279,7 @@ def correlated() -> Any:
 
 @slow_attack(f"{PAGE}#multivariate-normal", key=keys(), factor=arrays((2, 2), odd=False), rank=st.integers(1, 2))
 def test_a_singular_covariance_is_that_of_the_draws(key: jax.Array, factor: Array, rank: int) -> None:
-    shows(f"{PAGE}#multivariate-normal", 'method="svd"', "add a small fraction of its diagonal to it")
+    shows(f"{PAGE}#multivariate-normal", 'method="svd"', "add a small fraction of the diagonal to the covariance")
     factor = factor[:, :rank].astype(np.float64)
     cov = factor @ factor.T
     size = cov.diagonal().max()
@@ -301,7 +301,7 @@ def test_bits_depend_on_the_place_and_not_on_the_shape(key: jax.Array, dtype: st
 
 @attack(f"{PAGE}#new-seed", seed=st.integers(-(2**63), 2**63 - 1))
 def test_a_seed_counts_by_its_last_32_bits(seed: int) -> None:
-    shows(f"{PAGE}#new-seed", "`secrets.randbits(32)`", "Only 32 bits count")
+    shows(f"{PAGE}#new-seed", "`secrets.randbits(32)`", "only the lower 32 bits of a seed count")
     assert jax.random.key(seed) == jax.random.key(seed % 2**32)
     assert jax.random.key(seed) != jax.random.key((seed + 1) % 2**32)
 
