@@ -134,7 +134,7 @@ def test_a_window_of_two_leaves_out_an_odd_last_element_as_stated() -> None:
 
 def test_bounds_from_infinity_may_be_nan_as_stated() -> None:
     page = "extend/transformations.md"
-    says(page, "With infinite ends, it may be NaN, from 0 times infinity.")
+    says(page, "If an input bound is infinite, a result may be NaN, from 0 times infinity.")
     bounds = program(page, "bounds")["bounds"]
     assert np.isnan(bounds(lambda x: x * (x - 1))(0.0, np.inf)).all()
     assert np.isfinite(bounds(lambda x: x * (x - 1))(0.0, 1e9)).all()
