@@ -295,7 +295,10 @@ def test_a_step_of_the_cheat_sheet_does_not_get_a_key_that_was_split_off() -> No
 @pytest.mark.parametrize("number", [100_000, np.array([100_000])])
 def test_integers_keep_their_bits_without_jit_as_stated(number: Any) -> None:
     shows("answers/printing-and-debugging.md#breakpoint", "a Python or NumPy integer does not wrap around here")
-    says("debug/stop.md", "so the square of 100,000 is right there, but under `jit` it wraps around without an error")
+    says(
+        "debug/stop.md",
+        "so the square of 100,000 is right in the block, but under `jit` it wraps around without an error",
+    )
     square = jax.jit(lambda x: x * x)
     with jax.disable_jit():
         assert square(number) == 10**10

@@ -132,7 +132,7 @@ def test_an_action_that_is_not_there_has_no_chance() -> None:
 
 def test_a_root_in_16_bits_is_not_the_loop_s_as_stated() -> None:
     page = "basics/derivatives.md"
-    says(page, "In 16 bits, the loop often never ends, and near 1 the slope is that of the first step.")
+    says(page, "In 16 bits, the loop often never ends, and near 1 you get the slope of the first step.")
     newton = jax.grad(program(page, "newton_sqrt")["newton_sqrt"], has_aux=True)
     a = 1.0673828125
     slope, steps = newton(jnp.float16(a))

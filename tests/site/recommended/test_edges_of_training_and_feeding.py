@@ -344,7 +344,7 @@ def test_a_bound_on_the_error_is_not_negative(sign: int) -> None:
 
 
 def test_a_count_in_float32_stops_as_stated() -> None:
-    says("debug/numerics.md", "A float32 count of ones stops, too, at 16,777,216.")
+    says("debug/numerics.md", "A float32 count of ones also stops, at 16,777,216.")
     assert jnp.float32(16_777_215) + 1 == jnp.float32(16_777_216) + 1 == 16_777_216
 
 
