@@ -212,7 +212,7 @@ def test_equal_static_values_run_the_old_program_as_stated() -> None:
 def test_integers_that_no_error_keeps_from_wrapping_are_named() -> None:
     name = f"{DTYPES}#int-too-large"
     shows(name, "3,000,000,001 would become 3,000,000,000", "`jnp.arange` and `jnp.full` don't check")
-    shows(name, "`jnp.uint32(3_000_000_000) + jnp.zeros(1, int)` is this number, too")
+    shows(name, "`jnp.uint32(3_000_000_000) + jnp.zeros(1, int)` gives the same wrong number")
     large, wrapped = 3_000_000_000, 3_000_000_000 - 2**32
     assert int(jnp.asarray(large + 1.0)) == large
     assert jnp.arange(large, large + 2).tolist() == [wrapped, wrapped + 1]
