@@ -119,7 +119,7 @@ def centered() -> Callable[..., Any]:
     return run
 
 
-@attack(row("collectives of your own in the forward pass"), params=weights, x=ROWS, y=ROWS)
+@attack(row("your own collectives in the forward pass"), params=weights, x=ROWS, y=ROWS)
 def test_a_collective_in_the_loss_has_its_derivative(params: dict[str, Any], x: Array, y: Array) -> None:
     loss, grads = slope(params, x, y)
     off = (params["w"] * x.astype(float) + params["b"]).mean() - 3
