@@ -737,7 +737,7 @@ def test_a_bessel_function_is_that_of_scipy(n: int, x: Array, call: Transformati
         assert_same(call(partial(found["formula"], n))(x), expected)
 
 
-@attack(f"{ESCAPE}: a backward pass of your own, to clip a gradient, for example", x=halves, factor=halves)
+@attack(f"{ESCAPE}: your own backward pass, to clip a gradient, for example", x=halves, factor=halves)
 def test_a_backward_pass_clips(x: float, factor: float) -> None:
     section = f"{ESCAPE}#custom_vjp-you-want-a-different-backward-pass"  # an exercise has the same name
     clip_gradient = program(section, "clip_gradient", jax=jax, jnp=jnp)["clip_gradient"]
