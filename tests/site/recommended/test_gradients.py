@@ -189,15 +189,16 @@ def test_the_first_bad_step_is_the_first_and_an_error_where_none_is(losses: Arra
 
 @attack(x=st.floats(1e-6, 0.02))
 def test_sinc_has_a_slope_next_to_zero_in_the_versions_that_a_page_names(x: float) -> None:
-    text = (PROJECT.docs / "debug/nans.md").read_text(encoding="utf-8")
-    assert "In jax 0.10.2, the slope of\n`jnp.sinc` is right at zero but wrong very close to it" in text
+    text = " ".join((PROJECT.docs / "debug/nans.md").read_text(encoding="utf-8").split())
+    assert "In jax 0.10.2, the slope of `jnp.sinc` is wrong very close to zero" in text
     whole = jax.grad(lambda x: 1 - x**2 / 6)(x) if jax.__version_info__ < (0, 11) else jax.grad(sinc)(x)
     assert_same(whole, np.cos(x) / x - np.sin(x) / x**2 if x > 1e-2 else -x / 3, rtol=1e-3, atol=0)
 
 
 @attack(x=st.floats(1, 1e6, width=32))
 def test_sinc_loses_digits_far_from_zero_as_a_page_says(x: float) -> None:
-    assert "at 1e6, jax 0.12 is off by about a tenth" in (PROJECT.docs / "debug/nans.md").read_text(encoding="utf-8")
+    text = " ".join((PROJECT.docs / "debug/nans.md").read_text(encoding="utf-8").split())
+    assert "At 1e6, jax 0.12 is off by about a tenth" in text
     expected = np.sin(x) / x
     assert abs(sinc(jnp.float32(x)) - expected) < 2e-7  # the angle is rounded by half a digit of x
     assert_same(jnp.sin(jnp.float32(x)) / x, np.float64(expected), rtol=1e-4, atol=1e-12)

@@ -91,7 +91,7 @@ def test_invalid_values_do_not_reach_a_gradient(given_pair: tuple[Any, Any], bad
 def test_masked_integers_and_booleans_are_exact(given_pair: tuple[Any, Any], offset: int) -> None:
     texts = (
         "`jnp.iinfo(x.dtype).min` for integers",
-        "for booleans, call `any`",
+        "For booleans, call `any`",
         "put in `iinfo.min` for `argmax`, 0 for `cumsum`",
     )
     shows("answers/numpy.md#masked-arrays", *texts)
@@ -135,7 +135,11 @@ def test_methods_of_ufuncs_are_those_of_numpy(x: np.ndarray[Any, Any], at: list[
 
 @attack("answers/numpy.md#ufunc-methods", x=arrays(shapes(1, 2), st.just(np.dtype("int8"))), mask=arrays((4,), "bool"))
 def test_small_integers_do_not_wrap_around_in_running_sums(x: np.ndarray[Any, Any], mask: np.ndarray[Any, Any]) -> None:
-    texts = "`jnp.cumsum(x, axis=0)` and `jnp.cumprod(x, axis=0)`", "a wider `dtype=`", "so convert them first"
+    texts = (
+        "`jnp.cumsum(x, axis=0)` and `jnp.cumprod(x, axis=0)`",
+        "a wider `dtype=`",
+        "so convert booleans and small integers first",
+    )
     shows("answers/numpy.md#ufunc-methods", *texts)
     x = 13 * x
     wide = x.astype(np.int32)
@@ -251,6 +255,6 @@ def test_a_number_rounded_at_random_is_one_of_its_neighbors(patterns: list[int],
 def test_products_in_calls_and_scans_are_counted_each_time() -> None:
     products = program("train/mixed-precision.md", "products")["products"]
     layer, w = jax.jit(lambda w, x: jnp.tanh(x @ w)), jnp.ones((4, 4))
-    assert products(lambda w: layer(w, layer(w, layer(w, w))), w) == {"f32": 3}
-    assert products(jax.grad(lambda w: layer(w, layer(w, layer(w, w))).sum()), w) == {"f32": 9}
-    assert products(lambda w: jax.lax.scan(lambda c, _: (c @ w, None), w, None, 5)[0], w) == {"f32": 5}
+    assert products(lambda w: layer(w, layer(w, layer(w, w))), w) == {"float32": 3}
+    assert products(jax.grad(lambda w: layer(w, layer(w, layer(w, w))).sum()), w) == {"float32": 9}
+    assert products(lambda w: jax.lax.scan(lambda c, _: (c @ w, None), w, None, 5)[0], w) == {"float32": 5}

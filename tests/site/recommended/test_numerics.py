@@ -30,8 +30,8 @@ def compiled(name: str, wanted: str) -> Any:
 
 
 def text_of(page: str) -> str:
-    """The text of a page."""
-    return (PROJECT.docs / page).read_text(encoding="utf-8")
+    """Return the text of a page, on one line."""
+    return " ".join((PROJECT.docs / page).read_text(encoding="utf-8").split())
 
 
 @attack(f"{PAGE}#differs-from-numpy", x=arrays((5,), odd=False).map(lambda x: np.clip(x, -1e3, 80)))

@@ -280,7 +280,7 @@ def test_draws_far_from_zero_are_worth_another_number_and_huge_ones_the_same() -
     for same in (x / 8 + 4, x * np.float32(1e18), x * np.float32(1e-20), x.astype(float) - 1e7):
         np.testing.assert_allclose(diagnose(same)[3], worth, rtol=0.01)
     assert not np.isclose(diagnose(x - np.float32(5e7))[3], worth, rtol=0.5).any()
-    assert "Draw such a quantity minus a constant" in page
+    assert "draw such a quantity minus a constant" in page
 
 
 def test_a_density_keeps_the_data_of_its_first_call() -> None:
