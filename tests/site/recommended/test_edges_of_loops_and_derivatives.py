@@ -24,7 +24,7 @@ def test_solvers_return_zeros_where_squares_leave_float32_as_stated(solver: Any)
     says(TRANSFORMS, "or numbers whose squares overflow or vanish, all three return zeros, and near these limits NaN")
     shows(
         "answers/linear-algebra.md#sparse-solve",
-        "The same happens for a `b` of 1e20 or 1e-20, whose squares leave float32.",
+        "The same happens for a `b` of 1e20 or 1e-20, because its squares overflow or vanish in float32.",
     )
     says("science/solvers.md", "zeros if the right-hand side contains a NaN, or if its squares overflow or vanish")
     for size in 1e-30, 1e-20, 1e20:

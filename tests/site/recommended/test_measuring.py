@@ -346,7 +346,7 @@ def turned(x: Any) -> Any:
 @slow_attack(f"{SPEED}#count-flops", rows=SIZES, inner=SIZES, columns=SIZES, times=st.sampled_from([1, 4]))
 def test_operations_are_counted_as_on_paper(rows: int, inner: int, columns: int, times: int) -> None:
     shows(f"{SPEED}#count-flops", '`compiled.cost_analysis()["flops"]`', '`.get("flops", 0)`')
-    shows(f"{SPEED}#count-flops", "A complex operation counts as one.")
+    shows(f"{SPEED}#count-flops", "A complex-valued operation counts as one operation.")
     exact = 2 * rows * inner * columns
     shape = [(rows, inner), (inner, columns)]
     flops = needs(jnp.matmul, *(floats(*s) for s in shape)).cost_analysis().get("flops", 0)
