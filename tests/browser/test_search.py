@@ -387,7 +387,7 @@ def test_enter_leads_to_the_first_result_and_its_section_is_named(visit: Open) -
 def test_the_large_title_of_a_result_leads_to_its_section(way: str, visit: Open) -> None:
     page = visit().page
     search(page, "how do I stop a loop early")
-    title = page.locator(".md-search-result__item a:has(h1)").first
+    title = page.locator(".md-search-result__item .live-search-heading").first
     expect(title).to_contain_text("Loops and conditions")
     if way == "click":
         title.click()

@@ -79,8 +79,11 @@ const showNote = (text) => {
 // arrow keys meet each result once.
 const lead = ([title, section]) => {
   if (!section || !title.querySelector("[data-md-score='0.00']")) return;
-  title.removeAttribute("href");
-  title.onclick = () => section.click();
+  const heading = document.createElement("div"); // a link without an address stops the theme's instant navigation
+  heading.className = `${title.className} live-search-heading`;
+  heading.append(...title.childNodes);
+  heading.onclick = () => section.click();
+  title.replaceWith(heading);
 };
 document.addEventListener("DOMContentLoaded", () => {
   // A phone's own Back closes the search, which covers the page there.

@@ -138,7 +138,7 @@ def test_the_cheat_sheet_holds_each_line_to_its_comment(monkeypatch: pytest.Monk
 
 def test_both_run_arrays_of_numpy_alike() -> None:
     result = rosetta.run_code("a", {"a": np.float32(0.5)})
-    assert result.truncated == "0.5 float32" and result.value == 0.5
+    assert result.shown == "0.5 float32" and result.value == 0.5
 
 
 def test_each_line_of_the_cheat_sheet_has_an_address_of_its_own() -> None:
