@@ -28,7 +28,7 @@ def test_a_traceback_of_many_lines_pasted_and_enter_lead_to_the_entry(visit: Cal
     page.keyboard.press("/")
     expect(page.locator(".md-search__input")).to_be_focused()
     page.keyboard.press("Control+V")
-    section = page.locator(".md-search-result__item").first.locator("a").nth(1)
+    section = page.locator(".md-search-result__item").first.locator("a").first
     expect(section).to_have_attribute("href", re.compile(rf"#{message.entry.partition('#')[2]}$"))
     expect(section).to_be_visible()
     page.keyboard.press("Enter")
