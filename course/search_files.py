@@ -3,8 +3,8 @@
 ``search/titles.json`` has the title and the wordings of each section, with which the search answers while the texts are
 on their way; ``search/texts.json`` has their texts in the same order, with tags only around code. To repeat the places
 there would be 23 kB, compressed. Lists of pages and questions, which have sections of their own, have no text: 27 kB.
-Code and outputs of other pages than those of questions and messages are only words, as no excerpt shows them (43 kB), and
-each word once (32 kB).
+Code and outputs of other pages than those of questions and messages are only words, as no excerpt shows them (43 kB),
+and each word once (32 kB).
 """
 
 import json
@@ -47,5 +47,5 @@ def _text(entry: dict[str, Any]) -> str:
 
 
 def _words(code: re.Match[str]) -> str:
-    """Return the words of code or of an output, each once; an error's output as it is, since messages are compared with it."""
+    """Return the words of code or of an output, each once; errors as they are, which messages are compared with."""
     return code[0] if ERROR.search(code[0]) else " ".join(dict.fromkeys(WORD.findall(code[0])))
