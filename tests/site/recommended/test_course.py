@@ -666,8 +666,8 @@ def test_a_threaded_state_has_its_derivative(rate: float, x: float) -> None:
 
 
 @attack(
-    f"{INSIDE}: a value",
-    f"{INSIDE}: a value for bad rows only, or in a list or a file",
+    f"{INSIDE}: to see a value",
+    f"{INSIDE}: to print a value for bad rows only, or save it in a list or a file",
     x=arrays((3,)),
     call=transformations(),
 )
@@ -691,7 +691,9 @@ def _shows(x: Any) -> Any:
 
 
 @attack(
-    f"{INSIDE}: a value from each step, as an array", a=st.floats(0.25, 100).map(np.float32), call=transformations()
+    f"{INSIDE}: to collect a value from each step in an array",
+    a=st.floats(0.25, 100).map(np.float32),
+    call=transformations(),
 )
 def test_each_iterate_is_returned(a: np.float32, call: Transformation) -> None:
     root, expected = float(a), []
@@ -702,7 +704,7 @@ def test_each_iterate_is_returned(a: np.float32, call: Transformation) -> None:
     assert_same(named(INSIDE, "newton_sqrt")(a), float(a) ** 0.5)
 
 
-@attack(f"{INSIDE}: a gradient", w=halves)
+@attack(f"{INSIDE}: to see a gradient", w=halves)
 def test_the_gradient_shown_is_the_gradient(w: float) -> None:
     loss = program(INSIDE, "show_gradient", "loss", x=np.array([1, 2], np.float32))["loss"]
     with contextlib.redirect_stdout(io.StringIO()) as output:

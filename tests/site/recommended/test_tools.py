@@ -74,7 +74,7 @@ def row(page: str, first: str, *more: str) -> str:
 
 @capped(
     40,
-    row(INSIDE, "a shape or dtype", "`print`", "known while tracing"),
+    row(INSIDE, "to see a shape or dtype", "`print`", "known while tracing"),
     x=arrays(st.sampled_from([(2,), (3, 1), (4, 0)]), dtypes()),
     call=transformations("jit", "vmap"),
 )
@@ -119,7 +119,7 @@ def test_without_jit_each_iteration_shows_its_numbers(w: float, x: Array, y: Arr
 
 @capped(
     12,
-    row(INSIDE, "the object that holds a leaked tracer", "`jax.checking_leaks`"),
+    row(INSIDE, "to find the object that holds a leaked tracer", "`jax.checking_leaks`"),
     x=PAIR.map(lambda x: x / 4),
     call=transformations(),
 )
