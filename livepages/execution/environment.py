@@ -16,7 +16,7 @@ FIXED = {
     "TZ": "UTC",
 }
 _FIXED_IN_PAGES = {"PYTHON_COLORS": "0", "TERM": "dumb", "MPLBACKEND": "svg", "MATPLOTLIBRC": os.devnull}
-# How the names of variables begin that belong to a terminal, a desktop or a shell: pages do not find them.
+# How the names of variables begin that belong to a terminal, a desktop, a shell or a test: pages do not find them.
 _PERSONAL = (
     "PYTHON",
     "LC_",
@@ -29,6 +29,7 @@ _PERSONAL = (
     "CLICOLOR",
     "DISPLAY",
     "WAYLAND_",
+    "PYTEST_",
 )
 
 
