@@ -11,7 +11,7 @@ from livepages.exporters.publisher import programs
 from livepages.records import Records, check_page, record
 from livepages.rendering import page_lines
 from livepages.source import Page, PageError, read_page
-from livepages.source.explorables import RUNS, VALUES
+from livepages.source.explorables import MAX_RUNS, MAX_VALUES
 from livepages.source.options import parse_options
 from livepages.worker import Outcome
 from tests.conftest import Site
@@ -124,8 +124,8 @@ def test_another_value_changes_the_keys_of_its_run_alone(site: Site) -> None:
         ("a.b=1, 2", "option vary is a name and its values"),
         ("lr=0.1", "at least two, each once; lr has 0.1"),
         ("lr=0.1, 0.1", "at least two, each once; lr has 0.1, 0.1"),
-        (f"lr={', '.join(map(str, range(VALUES + 1)))}", f"at most {VALUES}; lr has {VALUES + 1}"),
-        ("a=1, 2, 3, 4, 5, 6; lr=1, 2, 3, 4, 5", f"a grid of at most {RUNS}, and these make one of 30"),
+        (f"lr={', '.join(map(str, range(MAX_VALUES + 1)))}", f"at most {MAX_VALUES}; lr has {MAX_VALUES + 1}"),
+        ("a=1, 2, 3, 4, 5, 6; lr=1, 2, 3, 4, 5", f"a grid of at most {MAX_RUNS}, and these make one of 30"),
         ("a=1, 2; a=3, 4", "two names at most, each once"),
         ("a=1, 2; b=1, 2; lr=1, 2", "two names at most, each once"),
         ("learning=1, 2", "option vary: the block does not use learning"),

@@ -75,9 +75,8 @@ class BlockResult:
 class Run:
     """The results of a page's blocks, in order, and everything else that they depend on."""
 
-    results: tuple[
-        BlockResult, ...
-    ]  # for each block and inline expression, also for those that do not run; then the variants
+    # For each block and inline expression, also for those that do not run; then the variants.
+    results: tuple[BlockResult, ...]
     device: str = ""
     computer: str = ""  # the kind, as `Runtime.computer` names it
     files: tuple[str, ...] = ()  # and folders, whose content they depend on; as seen from the project's root
@@ -143,7 +142,7 @@ def pair_results(page: Page, outcomes: Iterable[Outcome] = ()) -> tuple[BlockRes
     given = iter(outcomes)
     program: list[BlockResult] = []
     results = []
-    for block in (*page.parts, *page.variants):
+    for block in (*page.in_order, *page.variants):
         if block.runs:
             result = _pair(block, next(given, Outcome(pending=True)), program)
             program.append(result)

@@ -140,8 +140,8 @@ class _Reader:
                 )
 
     def _keyword(self, number: int, comment: str) -> None:
-        parts = re.fullmatch(r"pytest-codeblocks:\s*([a-z-]+)\s*(?:\((.*)\))?", comment)
-        match (parts[1], parts[2]) if parts else ("", None):
+        written = re.fullmatch(r"pytest-codeblocks:\s*([a-z-]+)\s*(?:\((.*)\))?", comment)
+        match (written[1], written[2]) if written else ("", None):
             case "cont", None:
                 self._continues = True
             case "skip", None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-NAMES, VALUES, RUNS = 2, 9, 25  # at most: names a block, values a name, runs a block
+MAX_NAMES, MAX_VALUES, MAX_RUNS = 2, 9, 25  # names a block, values a name, runs a block
 FORM = 'a name and its values, as "lr=0.01, 0.1"'
 
 
@@ -21,7 +21,7 @@ class Varied:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The places of the values from the smallest to the largest, if each is written as a number; else none."""
+        """The indexes of the values from the smallest to the largest, if each is written as a number; else none."""
         numbers = [*map(_number, self.values)]
         return tuple(sorted(range(len(numbers)), key=numbers.__getitem__)) if None not in numbers else ()  # type: ignore[arg-type]
 
@@ -44,15 +44,15 @@ def read_varied(text: str) -> tuple[Varied, ...]:
     except SyntaxError:
         raise ValueError(FORM) from None
     names = [varied.name for varied in found]
-    if not 0 < len(set(names)) == len(names) <= NAMES:
+    if not 0 < len(set(names)) == len(names) <= MAX_NAMES:
         raise ValueError(f"{FORM}; two names at most, each once, go with a semicolon between them")
     for varied in found:
         if len(set(varied.values)) < max(2, len(varied.values)):
             raise ValueError(f"{FORM}, at least two, each once; {varied.name} has {', '.join(varied.values)}")
-        if len(varied.values) > VALUES:
-            raise ValueError(f"{FORM}, at most {VALUES}; {varied.name} has {len(varied.values)}")
-    if (runs := len(combinations(found))) > RUNS:
-        raise ValueError(f"{FORM}; two names make a grid of at most {RUNS}, and these make one of {runs}")
+        if len(varied.values) > MAX_VALUES:
+            raise ValueError(f"{FORM}, at most {MAX_VALUES}; {varied.name} has {len(varied.values)}")
+    if (runs := len(combinations(found))) > MAX_RUNS:
+        raise ValueError(f"{FORM}; two names make a grid of at most {MAX_RUNS}, and these make one of {runs}")
     return found
 
 

@@ -50,9 +50,8 @@ class FenceFinder(SuperFencesBlockPreprocessor):  # type: ignore[misc]  # (pymdo
         extension: Any = md.preprocessors["fenced_code_block"]
         self.config, self.extension = extension.config, extension.extension
         self.found: list[tuple[Fence, str, dict[str, Any]]] = []  # with its language, and its options
-        self.abandoned: dict[
-            int, int | None
-        ] = {}  # the opening lines of those that turn out to be none, each with the line that ended it
+        # The opening line of each that turns out to be none, with the line that ended it; None for the end of the text.
+        self.abandoned: dict[int, int | None] = {}
         self._number = self._opening = -1
         self.fence: Any = None  # the marker of the one that is open
 
@@ -119,12 +118,12 @@ def find_fences(
     """
     finder = FenceFinder(_superfences())
     fences = [fence for fence, _, _ in finder.find(lines)]
-    faults = {
-        start if end is None else end: "the fence is not closed"
-        if end is None
-        else f"the fence of line {origin[start]} ends here: indented less than it"
-        for start, end in finder.abandoned.items()
-    }
+    faults: dict[int, str] = {}  # by line
+    for start, abandoned_at in finder.abandoned.items():
+        if abandoned_at is None:
+            faults[start] = "the fence is not closed"
+        else:
+            faults[abandoned_at] = f"the fence of line {origin[start]} ends here: indented less than it"
     inside = {number for fence in fences for number in range(fence.start, fence.end)}
     comments: dict[int, range] = {}  # by each of their lines
     for number, line in enumerate(lines):

@@ -61,10 +61,10 @@ class Block:
     variants: tuple["Block", ...] = ()  # the block with its other parameters
     variant_of: int | None = None  # the index of the block that is this one with the first parameters
     fault: Fault | None = None  # what is wrong with its fence, which is shown in the place of its result
-    columns: tuple[int, int] | None = (
-        None  # of an inline expression: those of its code span in the line that is its `fence`
-    )
-    above: int | None = None  # of an inline expression: the index of the block above it, whose namespace it sees
+    # Of an inline expression: the columns of its code span in the line that is its `fence`, and the index of the block
+    # above it, whose namespace it sees.
+    columns: tuple[int, int] | None = None
+    above: int | None = None
 
     @property
     def namespace(self) -> str:
@@ -121,7 +121,7 @@ class Block:
 class Section:
     """A heading and the text below it."""
 
-    start: int  # the heading's place in the page's text
+    start: int  # the heading's index in the page's text
     level: int
     title: str  # as Markdown
     anchor: str  # as Python-Markdown's table of contents makes it
@@ -209,19 +209,19 @@ class Page:
         return tuple(variant for block in self.program for variant in block.variants)
 
     @property
-    def parts(self) -> tuple[Block, ...]:
+    def in_order(self) -> tuple[Block, ...]:
         """The blocks and the inline expressions, in order."""
-        return tuple(sorted((*self.blocks, *self.inline_expressions), key=lambda part: part.index))
+        return tuple(sorted((*self.blocks, *self.inline_expressions), key=lambda block: block.index))
 
     @property
     def cases(self) -> tuple[Block, ...]:
         """All that has an outcome of its own: the program and the inline expressions in order, then the variants."""
-        return (*(part for part in self.parts if part.runs), *self.variants)
+        return (*(block for block in self.in_order if block.runs), *self.variants)
 
     def is_same_program(self, other: "Page") -> bool:
         """Return whether another page has the same blocks and inline expressions, wherever they are."""
         own, others = (
-            [(part.fence.language, part.fence.content, part.options) for part in page.parts if part.runs]
+            [(block.fence.language, block.fence.content, block.options) for block in page.in_order if block.runs]
             for page in (self, other)
         )
         return own == others

@@ -320,17 +320,17 @@ def _inline(
 
 def _numbered(blocks: Sequence[Block], inline: Sequence[Block]) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
     """Return the blocks and inline expressions of a page, numbered in one row; then come the variants of the blocks."""
-    parts = sorted((*blocks, *inline), key=lambda part: part.fence.start)
-    places = {part.index: place for place, part in enumerate(parts) if not part.is_inline}
-    numbers = itertools.count(len(parts))
+    in_order = sorted((*blocks, *inline), key=lambda block: block.fence.start)
+    new = {block.index: index for index, block in enumerate(in_order) if not block.is_inline}
+    numbers = itertools.count(len(in_order))
 
-    def numbered(place: int, part: Block) -> Block:
-        if part.is_inline:
-            return replace(part, index=place, above=places[part.above])  # type: ignore[index]  # an inline one has it
-        variants = (replace(one, index=next(numbers), variant_of=place) for one in part.variants)
-        return replace(part, index=place, variants=tuple(variants))
+    def numbered(index: int, block: Block) -> Block:
+        if block.is_inline:
+            return replace(block, index=index, above=new[block.above])  # type: ignore[index]  # an inline one has it
+        variants = (replace(one, index=next(numbers), variant_of=index) for one in block.variants)
+        return replace(block, index=index, variants=tuple(variants))
 
-    found = [numbered(place, part) for place, part in enumerate(parts)]
+    found = [numbered(index, block) for index, block in enumerate(in_order)]
     return tuple(one for one in found if not one.is_inline), tuple(one for one in found if one.is_inline)
 
 

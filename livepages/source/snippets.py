@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from string import Template
@@ -122,8 +123,6 @@ def include(
     for number, directive in found:
         included = directive
         if "8<-" in directive[0]:
-            try:
+            with suppress(SnippetMissingError, OSError, ValueError):
                 included = snippets.run(list(directive))
-            except (SnippetMissingError, OSError, ValueError):
-                included = directive
         yield from ((line, number) for line in included)

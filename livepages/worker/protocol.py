@@ -41,7 +41,7 @@ class Outcome:
     raised: Raised | None = None
     process_error: str = ""  # what the block did to its process
     skipped: str = ""  # why it did not run
-    stopped_by: int | None = None  # the place in the program of the failed block because of which it did not run
+    stopped_by: int | None = None  # the index in the program of the failed block because of which it did not run
     line: int = 0  # of the page's front matter, if the error is there and not in the block
     pending: bool = False  # nothing is known of it yet
     seconds: float = 0.0
@@ -96,7 +96,7 @@ class Job:
     folder: str  # of the run; there are its script, its output and its messages
     name: str  # of the script
     blocks: tuple[BlockSpec, ...]
-    only: tuple[int, ...]  # which of them run, by their places
+    only: tuple[int, ...]  # which of them run, by their indexes
     uses: tuple[str, ...]  # libraries to have ready before the fork
     imports: tuple[tuple[str, str], ...]  # what it imports first: modules, each with a name in it or none
     preload: tuple[str, ...]  # those chosen by the project, which may start threads
@@ -155,7 +155,7 @@ class SettingsRejected:
 class BlockStarted:
     """A block begins."""
 
-    block: int  # its place in the program
+    block: int  # its index in the program
 
 
 @dataclass(frozen=True)

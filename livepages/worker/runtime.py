@@ -36,9 +36,8 @@ class Runtime:
     """
 
     name: ClassVar[str] = "python"
-    libraries: ClassVar[
-        tuple[str, ...]
-    ] = ()  # modules whose import in a page chooses it if it is built in and the project chooses none
+    # Modules whose import in a page chooses the runtime if it is built in and the project chooses none.
+    libraries: ClassVar[tuple[str, ...]] = ()
     distributions: ClassVar[tuple[str, ...]] = ()  # whose versions decide its results; the first one names it
     environment: ClassVar[tuple[str, ...]] = ()  # prefixes of the variables that it reads
     process_environment: ClassVar[Mapping[str, str]] = {}  # defaults for the processes of pages
