@@ -11,7 +11,7 @@ from livepages.execution.engine import Engine
 from livepages.execution.environment import FIXED
 from livepages.execution.keys import engine_digest
 from livepages.execution.processes import WorkerError
-from livepages.execution.results import BlockResult, Failure, Run, faults_of, pair_results
+from livepages.execution.results import BlockResult, Failure, Run, as_failures, pair_results
 from livepages.execution.runner import Runner
 from livepages.execution.running import start_order
 from livepages.worker import ERR, OUT, Outcome, Raised
@@ -30,13 +30,13 @@ __all__ = [
     "Runner",
     "State",
     "WorkerError",
+    "as_failures",
     "block_states",
     "count",
     "count_wrong",
     "counted",
     "distributions",
     "engine_digest",
-    "faults_of",
     "inline_states",
     "pair_results",
     "replace_text",

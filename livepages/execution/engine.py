@@ -14,7 +14,7 @@ from livepages.execution.cache import Cache, prune
 from livepages.execution.environment import is_inherited
 from livepages.execution.keys import run_key, surroundings
 from livepages.execution.named_files import Listing, NamedFiles, names_in
-from livepages.execution.results import Failure, Run, faults_of, pair_results
+from livepages.execution.results import Failure, Run, as_failures, pair_results
 from livepages.execution.runner import Runner
 from livepages.execution.running import Running, Task
 from livepages.source import Page, PageError, Project, read_page
@@ -61,9 +61,9 @@ class Engine:
             try:
                 page = read_page(path, self.project, (texts or {}).get(path), with_faults)
                 pages.append(page)
-                failed += faults_of(page)
+                failed += as_failures(page.name, page.faults)
             except PageError as error:
-                failed += (Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults)
+                failed += as_failures(error.page, error.faults)
         return pages, failed
 
     def kept(self, pages: Iterable[Page], failed: bool = False) -> dict[Path, Run]:

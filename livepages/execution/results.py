@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from livepages.execution.truncate import MESSAGE, TRACEBACK, head, head_tail, truncated
-from livepages.source import Block, Page
+from livepages.source import Block, Fault, Page, PageError
 from livepages.worker import Outcome, check_outcome, stopped_after
 
 
@@ -160,9 +160,9 @@ def _pair(block: Block, outcome: Outcome, before: Sequence[BlockResult]) -> Bloc
     return BlockResult(block, replace(outcome, skipped=skipped), failed)
 
 
-def faults_of(page: Page) -> list[Failure]:
-    """Return the faults of a page that are no block's, as they are reported."""
-    return [Failure(page.name, fault.line, 0, fault.message) for fault in page.faults]
+def as_failures(page: str, faults: Iterable[Fault | PageError]) -> list[Failure]:
+    """Return faults in the text of a page as they are reported, about no block."""
+    return [Failure(page, fault.line, 0, fault.message) for fault in faults]
 
 
 def _indent(text: str) -> str:

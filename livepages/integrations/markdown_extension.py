@@ -24,7 +24,7 @@ from markdown.treeprocessors import Treeprocessor
 
 from livepages import rendering
 from livepages.course import Guide
-from livepages.execution import Failure, Run, faults_of
+from livepages.execution import Failure, Run, as_failures
 from livepages.integrations.assets import inline_style
 from livepages.integrations.build import Build
 from livepages.integrations.conversion import Conversion, PageFailuresError, own_build
@@ -150,10 +150,10 @@ class _Show(Preprocessor):
         try:
             page, run = build.executed.find(path, lines)
         except PageError as error:
-            failed = [Failure(fault.page, fault.line, 0, fault.message) for fault in error.faults]
+            failed = as_failures(error.page, error.faults)
             self.report(failed)
             return [self.md.htmlStash.store(rendering.failures_html(failed))]
-        self.report([*faults_of(page), *run.failures])
+        self.report([*as_failures(page.name, page.faults), *run.failures])
         self.blocks = ExecutedBlocks(page.name, run)
         show(self.md, self.blocks)
         self.executed = page if page.inline_expressions else None

@@ -44,24 +44,20 @@ def finish(
         folder.write(name, text.encode())
     kept = {"memo": keep} if keep else {}
     refused = Publication(project, build.guide.course, build.ran, folder, **kept).write()
-    return [_failure(error) for error in refused] + _finish(build, folder, log)
+    return _finish(build, folder, log, refused)
 
 
 def finish_executed(build: Build, site: Path, log: Callable[[str], None], emptied: bool) -> list[Failure]:
     """Write redirects and the assets: `finish` for a site whose pages markdown-exec lays out."""
-    return _finish(build, SiteFolder(site, build.engine.project.docs, emptied), log)
+    return _finish(build, SiteFolder(site, build.engine.project.docs, emptied), log, [])
 
 
-def _finish(build: Build, folder: SiteFolder, log: Callable[[str], None]) -> list[Failure]:
+def _finish(build: Build, folder: SiteFolder, log: Callable[[str], None], refused: list[PageError]) -> list[Failure]:
     copy_assets(folder)
-    refused = write_redirects([page for page, _ in build.ran], build.guide.course, folder)
+    refused = [*refused, *write_redirects([page for page, _ in build.ran], build.guide.course, folder)]
     if folder.left:
         log(f"not written, as the site has its own: {', '.join(folder.left)}")
-    return [_failure(error) for error in refused]
-
-
-def _failure(error: PageError) -> Failure:
-    return Failure(error.page, error.line, 0, error.message)
+    return [Failure(error.page, error.line, 0, error.message) for error in refused]
 
 
 def finish_zensical(build: Build, site: Path) -> None:

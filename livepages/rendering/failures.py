@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from livepages.course import Stash
-from livepages.execution import Failure, count, faults_of
+from livepages.execution import Failure, as_failures, count
 from livepages.source import Page
 from livepages.worker import escaped
 
@@ -60,7 +60,7 @@ def _linked(place: Failing, content: str) -> str:
 def with_faults(page: Page, lines: Sequence[str], stash: Stash) -> list[str]:
     """Return the lines of a page's text, each with the faults above it that are to be shown there."""
     found = list(lines)
-    for fault, failure in zip(page.faults, faults_of(page), strict=True):
+    for fault, failure in zip(page.faults, as_failures(page.name, page.faults), strict=True):
         at = fault.at
         while at and page.text[at - 1].strip():  # a paragraph, list or table stays whole
             at -= 1

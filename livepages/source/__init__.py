@@ -9,7 +9,7 @@ from livepages.source.markdown_exec import own_options
 from livepages.source.mkdocs_yml import ProjectError, named, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
 from livepages.source.options import Affects
-from livepages.source.page import Block, Page, PageError
+from livepages.source.page import Block, Fault, Page, PageError
 from livepages.source.parser import changed_page, read_page
 from livepages.source.project import (
     MARKDOWN,
@@ -28,6 +28,7 @@ __all__ = [
     "MARKDOWN",
     "Affects",
     "Block",
+    "Fault",
     "Inventory",
     "LineError",
     "NoProjectError",
