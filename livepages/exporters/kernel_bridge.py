@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from types import ModuleType
@@ -27,7 +26,7 @@ from typing import Any
 
 from livepages.execution.truncate import MESSAGE, head, truncated_streams
 from livepages.records.differences import differ
-from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, entry_data, make_entry
+from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, dump, entry_data, make_entry
 from livepages.worker.names import bound_names, imported, needed_names, syntax_tree
 from livepages.worker.text import class_names, escaped, mask_addresses, message_of, overwritten
 
@@ -246,8 +245,8 @@ class KernelBridge:
         page = {"device": self._runtime.device(), "files": request["files"], "blocks": blocks}
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as files:
-            files.writestr(f"records/{name}.yml", _dump(host))
-            files.writestr(f"records/{name}/{request['page']}.yml", _dump(page))
+            files.writestr(f"records/{name}.yml", dump(host))
+            files.writestr(f"records/{name}/{request['page']}.yml", dump(page))
         return RawRepr(json.dumps({"name": name, "zip": base64.b64encode(archive.getvalue()).decode()}))
 
 
@@ -321,20 +320,3 @@ def _versions(code: list[str]) -> dict[str, str]:
     owners = importlib.metadata.packages_distributions()
     found = sorted({owner for name in names for owner in owners.get(name, [])})
     return {owner: importlib.metadata.version(owner) for owner in found}
-
-
-def _dump(data: Mapping[str, Any]) -> str:
-    """Data in YAML, as the engine writes it; in JSON, which YAML includes, where no library for it is installed."""
-    try:
-        import yaml
-    except ImportError:
-        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-
-    class Dumper(yaml.SafeDumper):
-        pass
-
-    Dumper.add_representer(
-        str,
-        lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|" if "\n" in text else None),
-    )
-    return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1 << 20))

@@ -1,5 +1,6 @@
-"""The entry of a block in a record. The source of this module goes to readers' kernels, too."""
+"""The entry of a block in a record, and the text of the file. The source of this module goes to kernels, too."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -54,3 +55,18 @@ def entry_data(entry: Entry) -> dict[str, Any]:
     for name, value in asdict(entry).items():
         found |= value if name == "counts" else {name: value}
     return {name: value for name, value in found.items() if value not in ("", 0) or name == "seconds"}
+
+
+def dump(data: Mapping[str, Any]) -> str:
+    """Return the text of a file: YAML, with text of several lines as such; JSON where nothing can write YAML."""
+    try:
+        import yaml
+    except ImportError:  # in a reader's kernel
+        return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+    dumper: Any = type("Dumper", (getattr(yaml, "CSafeDumper", yaml.SafeDumper),), {})  # C is faster
+    dumper.add_representer(
+        str,
+        lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|" if "\n" in text else None),
+    )
+    return str(yaml.dump(dict(data), Dumper=dumper, sort_keys=False, allow_unicode=True, width=1 << 20))

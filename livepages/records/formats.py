@@ -10,25 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, Entry, entry_data
+from livepages.records.entries import FAILED, NOT_RUN, RAISED, RAN, Entry, dump, entry_data
 from livepages.records.files import RecordError, load, make, read
 from livepages.records.model import Host
-
-
-class _Dumper(yaml.CSafeDumper):
-    """A dumper that writes text of several lines as such."""
-
-
-_Dumper.add_representer(
-    str,
-    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
-)
-
-
-def _dump(data: Mapping[str, Any]) -> str:
-    return yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 20)
 
 
 def _unflatten(kind: type[Host] | type[Entry], data: Mapping[str, Any], mapping: str, inner: type) -> dict[str, Any]:
@@ -51,7 +35,7 @@ def host_text(host: Host) -> str:
     for name, value in asdict(host).items():
         found |= value if name == "versions" else {name: value}
     del found["name"]
-    return _dump(found)
+    return dump(found)
 
 
 def page_text(device: str, instruction_set: str, files: Mapping[str, str | None], entries: Sequence[Entry]) -> str:
@@ -65,7 +49,7 @@ def page_text(device: str, instruction_set: str, files: Mapping[str, str | None]
     """
     own = {"instruction_set": instruction_set} if instruction_set else {}
     blocks = [entry_data(entry) for entry in entries]
-    return _dump({"device": device, **own, "files": files, "blocks": blocks})
+    return dump({"device": device, **own, "files": files, "blocks": blocks})
 
 
 @cache
