@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote
 
 from livepages.course import Course, SitePaths, history
@@ -23,15 +23,12 @@ from livepages.exporters.script import script
 from livepages.rendering import fill_inline_as_markdown
 from livepages.source import MARKDOWN, Page, PageError, Project, ProjectError
 
-
-class Memo(Protocol):
-    """A function that returns the value that was made before from equal things, or makes it."""
-
-    def __call__(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
-        """Return the value of `make`, now or before, which JSON can hold; `name` is the page's."""
+# Returns the value of this kind and this page that was made before from equal things, or makes it; JSON can hold it.
+Memo = Callable[[str, str, object, Callable[[], Any]], Any]
 
 
-def _made(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+def no_memo(kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+    """Make the value, whatever was made before."""
     return make()
 
 
@@ -73,7 +70,7 @@ class Publication:
     """
 
     def __init__(
-        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: SiteFolder, memo: Memo = _made
+        self, project: Project, course: Course, ran: Iterable[tuple[Page, Run]], site: SiteFolder, memo: Memo = no_memo
     ) -> None:
         self._project, self._course, self._site, self._memo = project, course, site, memo
         self._base = course.url.rstrip("/") + "/" if course.url else ""

@@ -4,10 +4,9 @@ import html
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from livepages.execution import Failure
-from livepages.exporters import Publication, SiteFolder
+from livepages.exporters import Memo, Publication, SiteFolder, no_memo
 from livepages.integrations.assets import add_assets, copy_assets
 from livepages.integrations.build import Build
 from livepages.integrations.questions import Question, linked_data, take_questions
@@ -20,7 +19,7 @@ def finish(
     build: Build,
     site: Path,
     log: Callable[[str], None],
-    keep: Callable[..., Any] | None = None,
+    memo: Memo = no_memo,
     emptied: bool = False,
 ) -> list[Failure]:
     """Write the pages' other forms, redirects, the assets and the files of the guide.
@@ -29,7 +28,7 @@ def finish(
         build: of the site.
         site: the folder that holds it.
         log: is called with the names of files that are not written, because the author has written them.
-        keep: returns the value made before from the same page (`livepages.exporters.Publication`); all anew if None.
+        memo: returns the value made before from the same page.
         emptied: whether the folder was empty before the site was built.
 
     Returns:
@@ -42,8 +41,7 @@ def finish(
     folder = SiteFolder(site, project.docs, emptied)
     for name, text in build.guide.files().items():
         folder.write(name, text.encode())
-    kept = {"memo": keep} if keep else {}
-    refused = Publication(project, build.guide.course, build.ran, folder, **kept).write()
+    refused = Publication(project, build.guide.course, build.ran, folder, memo).write()
     return _finish(build, folder, log, refused)
 
 
