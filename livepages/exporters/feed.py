@@ -35,9 +35,7 @@ def feed(name: str, description: str, url: str, entries: Iterable[FeedEntry]) ->
         _texts(element, id=entry.url, title=entry.title, updated=_moment(entry.day), summary=entry.summary)
         SubElement(element, "link", rel="alternate", type="text/html", href=entry.url)
     indent(root)
-    return tostring(root, encoding="unicode", xml_declaration=False).join(
-        ('<?xml version="1.0" encoding="utf-8"?>\n', "\n")
-    )
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{tostring(root, encoding="unicode")}\n'
 
 
 def _texts(parent: Element, **texts: str) -> None:
