@@ -238,7 +238,7 @@ def test_where_many_are_to_run_a_build_that_does_not_wait_for_them_has_all_proce
         finished_late=lambda path: whole.set(),
     )
     order.append("over")
-    build.over()
+    build.engine.resume()
     assert whole.wait(HANG)
     runner.close()
     assert order == [f"{(os.cpu_count() or 1) + 1} to run", "over", "a process that pages are forked from"]
@@ -275,7 +275,7 @@ def test_while_pages_run_those_that_nobody_waits_for_are_shown_as_they_were(
 ) -> None:
     slow = site.page(event.wait, name="slow").path
     assert shown.again() == {slow, *shown.quick}
-    shown.build.over()
+    shown.build.engine.resume()
     for _ in shown.quick:
         shown.finished.get(timeout=HANG)
     saved = site.page("print('saved')", name="saved").path

@@ -81,7 +81,7 @@ class Build:
         """Build as `run` does, without waiting for pages: the site shows them as far as they are, and its faults.
 
         A few pages run at once, and may take `patience` seconds before `catch_up` takes them as far as they are. More
-        pages begin when the build is `over`, so that it has all processors.
+        pages begin when `Engine.resume` is called after the build, so that it has all processors.
         `finished_late` is called, in any thread, with the file of a page that this build shows in part, when it has
         run to its end.
         """
@@ -212,10 +212,6 @@ class Build:
             programs = [page for page in pages if page.program]
             if programs and not self.engine.kept(programs):
                 self.engine.prepare()
-
-    def over(self) -> None:
-        """Note that the build has ended: the pages that it did not wait for may begin."""
-        self.engine.resume()
 
     @property
     def ran(self) -> list[tuple[Page, Run]]:

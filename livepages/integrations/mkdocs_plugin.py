@@ -340,12 +340,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         if self._former:
             self._former.put_back()
         if self._build:
-            self._over()
+            self._end_build()
 
-    def _over(self) -> None:
-        """Let the pages in the background begin."""
+    def _end_build(self) -> None:
+        """End what still converts pages, and let those begin that the build did not wait for."""
         self._end_ahead()
-        self._current().over()
+        self._current().engine.resume()
         if self._serving:
             log.info(self._current().summary)
         if self._background:
@@ -366,7 +366,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         finally:
             if self._saves:
                 self._saves.follow(self._included(config))
-            self._over()
+            self._end_build()
         self._report(build.failures, "a plugin has shown this of a page")
         self._report(failed, f"the {lacking} of these pages were not written")
 
