@@ -95,13 +95,6 @@ def summary(page: Page) -> str:
     return " ".join(text.strip().partition("\n\n")[0].split())
 
 
-def fenced(text: str, language: str) -> str:
-    """Text in a fence that is longer than any in it."""
-    text = text.rstrip("\n")
-    ticks = max([2, *(len(run) for run in re.findall("`+", text))]) + 1
-    return f"{'`' * ticks}{language}\n{text}\n{'`' * ticks}"
-
-
 def _bold(title: str) -> str:
     return f"**{title}**"
 

@@ -3,7 +3,7 @@
 import re
 from html.parser import HTMLParser
 
-from livepages.exporters.cells import fenced
+from livepages.source import fenced
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 _LEFT_OUT = {"button", "head", "input", "script", "select", "style", "svg", "template"}

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import yaml
 
 from livepages.execution import Run
-from livepages.exporters.cells import Code, Prose, fenced
+from livepages.exporters.cells import Code, Prose
 from livepages.exporters.html_to_markdown import as_markdown
-from livepages.source import Page
+from livepages.source import Page, fenced
 from livepages.worker import Runtime
 
 

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from livepages.execution import ERR, BlockResult
-from livepages.exporters.cells import Code, Prose, fenced
+from livepages.exporters.cells import Code, Prose
 from livepages.exporters.download import Download
 from livepages.records import short_key
 from livepages.rendering import anchors
-from livepages.source import Affects
+from livepages.source import Affects, fenced
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 

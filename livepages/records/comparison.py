@@ -1,6 +1,5 @@
 """Two hosts compared: the blocks whose code is the same and whose output differs."""
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from livepages.records.differences import Difference, differ
 from livepages.records.entries import NOT_RUN
 from livepages.records.model import Host
 from livepages.records.store import Records
-from livepages.source import Block, Page
+from livepages.source import Block, Page, fenced
 
 PageBlock = tuple[Page, Block]
 MOST = 20  # lines that differ, of a block in a report that is to be short
@@ -62,9 +61,8 @@ class Comparison:
         for page, found in groupby(self.differing, lambda one: one[0][0].name):
             differing = list(found)
             diff = "\n".join(_hunk(place, difference) for place, difference in differing)
-            fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", diff))])
             title = f"<summary><code>{page}</code>: {count(len(differing), 'block')}</summary>"
-            parts.append(f"<details>{title}\n\n{fence}diff\n{diff}\n{fence}\n\n</details>")
+            parts.append(f"<details>{title}\n\n{fenced(diff, 'diff')}\n\n</details>")
         return "\n\n".join(parts)
 
 

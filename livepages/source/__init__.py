@@ -4,7 +4,7 @@ Knows nothing of how code runs.
 """
 
 from livepages.source.comments import parse_mark
-from livepages.source.fences import LineError, find_fences, with_bare_fences
+from livepages.source.fences import LineError, fenced, find_fences, with_bare_fences
 from livepages.source.markdown_exec import own_options
 from livepages.source.mkdocs_yml import ProjectError, named, read_configuration
 from livepages.source.names import Inventory, PageNames, Use, read_inventories
@@ -40,6 +40,7 @@ __all__ = [
     "Use",
     "changed_page",
     "closest",
+    "fenced",
     "find_fences",
     "find_project",
     "includes",

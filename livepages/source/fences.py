@@ -160,6 +160,13 @@ def _is_text(lines: tuple[str, ...], fence: Fence) -> bool:
     return ">" not in before and not _is_contained(lines, fence.start, len(fence.prefix))
 
 
+def fenced(text: str, language: str) -> str:
+    """Text in a fence that is longer than any in it."""
+    text = text.rstrip("\n")
+    ticks = max([2, *(len(run) for run in re.findall("`+", text))]) + 1
+    return f"{'`' * ticks}{language}\n{text}\n{'`' * ticks}"
+
+
 def with_bare_fences(lines: Iterable[str]) -> list[str]:
     """Return lines whose fences have their languages alone, and end: Markdown shows others as text."""
     found = []
