@@ -177,8 +177,9 @@ def sample(params: Params, prompt: jax.Array, key: jax.Array, new: int,
 
     def step(carry: Any, i: jax.Array) -> tuple[Any, Any]:
         scores, cache = carry
+        wide = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
         drawn = jax.random.categorical(
-            jax.random.fold_in(key, i), scores / temperature)
+            jax.random.fold_in(key, i), wide / temperature)
         return decode(params, cache, drawn, size + i), (drawn, scores)
 
     start = (scores[size - 1], cache)
