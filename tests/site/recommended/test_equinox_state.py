@@ -348,3 +348,31 @@ def test_a_field_without_an_axis_is_shared(value: Array, time: Array) -> None:
     assert_same(eqx.filter_vmap(found["weighted"])(series), value.sum(1, dtype=float) * time, rtol=1e-3, atol=1e-2)
     with pytest.raises(ValueError, match="pytree structure error"):
         eqx.filter_vmap(found["weighted"], in_axes=found["axes"])(series)
+
+
+@attack(f"{PAGE}#subclass", size=st.integers(0, 5), seed=st.integers(0, 2**31 - 1))
+def test_a_subclass_sets_the_fields_of_its_parent_and_its_own(size: int, seed: int) -> None:
+    found = made("subclass", "Scale", "Affine", "Forgotten")
+    key = jax.random.key(seed)
+    parent, child = found["Scale"](size, key=key), found["Affine"](size, key=key)
+    assert [leaf.shape for leaf in jax.tree.leaves(child)] == [(size,), (size,)]
+    assert_same(child.weight, np.asarray(parent.weight, np.float64))
+    assert_same(child.bias, np.zeros(size))
+    with pytest.raises(TypeError, match="Field 'bias' was not initialized"):
+        found["Forgotten"](size, key=key)
+
+
+def test_without_an_init_the_arguments_are_the_fields_of_both_classes() -> None:
+    class Parent(eqx.Module):
+        a: int
+        b: int = 2
+
+    class Child(Parent):
+        c: int = 3
+
+    child = Child(1, 5, 6)
+    assert (child.a, child.b, child.c) == (1, 5, 6)
+    with pytest.raises(TypeError, match="non-default argument 'c' follows default argument"):
+
+        class Refused(Parent):
+            c: int  # type: ignore[misc]

@@ -133,3 +133,16 @@ def test_one_token_at_a_time_attends_to_all_before_it(x: Array) -> None:
     mixed = np.einsum("hts,hsk->thk", weights, heads["value"])
     expected = np.einsum("thk,hkd->td", mixed, np.asarray(layer.out.kernel[...], np.float64))
     assert_same(jnp.concatenate(out, axis=1)[0], expected, rtol=1e-2, atol=1e-2)
+
+
+@attack(f"{PAGE}#equinox-shard-map", x=BATCH)
+def test_the_gradient_of_a_sharded_loss_is_that_of_the_whole_batch(x: Array) -> None:
+    found = made("equinox-shard-map", "parallel", "model")
+    model = found["model"]
+    value, grads = eqx.filter_jit(eqx.filter_value_and_grad(found["parallel"]))(model, jnp.asarray(x))
+    weights = [[np.asarray(a, np.float64) for a in (layer.weight, layer.bias)] for layer in model.layers]
+    hidden = np.maximum(x.astype(float) @ weights[0][0].T + weights[0][1], 0)
+    out = hidden @ weights[1][0].T + weights[1][1]
+    assert_same(value, np.float64((out**2).mean()), rtol=1e-3, atol=1e-3)
+    assert_same(grads.layers[1].weight, 2 * out.T @ hidden / 64, rtol=1e-3, atol=1e-3)
+    assert_same(grads.layers[1].bias, 2 * out.mean(0), rtol=1e-3, atol=1e-3)

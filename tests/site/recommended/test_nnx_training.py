@@ -187,6 +187,33 @@ def test_only_the_head_is_differentiated_and_updated(x: Array, kernel: Array) ->
     assert_same(np.asarray(model.head.kernel[...])[clear], (kernel + adam(slope))[clear], atol=1e-3)
 
 
+@attack(
+    f"{PAGE}#add-lora", x=arrays((4, 4), odd=False).map(lambda x: np.clip(x / 8, -2, 2)), thin=arrays((2, 8), odd=False)
+)
+def test_lora_adds_a_thin_product_and_leaves_the_layers_as_they_are(x: Array, thin: Array) -> None:
+    part = made("add-lora", "step", "model", "optimizer")
+    model, lora = part["model"], part["model"].layers[0]
+    fresh = nnx.Optimizer(model, optax.adam(0.05), wrt=nnx.LoRAParam)
+    nnx.update(part["optimizer"], nnx.state(fresh))
+    lora.lora_b[...] = thin = np.clip(thin / 8, -1, 1)
+    before = nnx.state(model, nnx.Param)
+    kept = {path: np.asarray(leaf[...]) for path, leaf in nnx.to_flat_state(before) if "lora" not in str(path)}
+    a = np.asarray(lora.lora_a[...], np.float64)
+    inner = np.maximum(linear(lora.base_module, x) + x.astype(float) @ a @ thin, 0)
+    off = linear(model.layers[2], inner) - 1
+    loss = part["step"](model, part["optimizer"], x)
+    assert_same(loss, np.float64((off**2).mean()), rtol=1e-3, atol=1e-3)
+    back = (2 * off / off.size) @ np.asarray(model.layers[2].kernel[...], np.float64).T * (inner > 0)
+    slope = (x.astype(float) @ a).T @ back
+    clear = np.abs(slope) > 1e-3
+    moved = thin - 0.05 * np.sign(slope)
+    assert_same(np.asarray(lora.lora_b[...])[clear], moved[clear], atol=1e-3)
+    for path, leaf in nnx.to_flat_state(nnx.state(model, nnx.Param)):
+        if path in kept:
+            assert_same(leaf[...], kept[path], 0, 0)
+    assert len(kept) == 4
+
+
 @attack(f"{PAGE}#learning-rate", rate=st.integers(-8, 8))
 def test_the_next_update_has_the_rate_that_was_assigned(rate: int) -> None:
     found = made("learning-rate", "step", "rate", "model", "optimizer")

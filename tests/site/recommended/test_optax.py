@@ -493,3 +493,43 @@ def test_a_sure_prediction_rounds_below_zero_and_is_raised_to_it() -> None:
     assert transcribed()(sure, jnp.array([2]), jnp.array([[1]]), jnp.array([1]))[0] == 0
     short = lambda x: optax.ctc_loss(x, none, jnp.array([[1, 1]]), none).sum()  # noqa: E731
     assert np.isfinite(jax.grad(short)(sure)).all()
+
+
+@attack(f"{PAGE}#reset", slopes=arrays((4, 5), odd=False).map(lambda x: np.clip(x, -9, 9)), steps=st.integers(0, 3))
+def test_only_the_group_that_is_reset_starts_again(slopes: Array, steps: int) -> None:
+    found = made("reset", "optimizer", "restart", "params")
+    optimizer, params = found["optimizer"], found["params"]
+    parts = [{"body": jnp.asarray(s[:2]), "head": jnp.asarray(s[2:])} for s in slopes[: steps + 1]]
+    state = optimizer.init(params)
+    for grads in parts[:-1]:
+        _, state = optimizer.update(grads, state, params)
+    state = found["restart"](state, params, "head")
+    updates, _ = optimizer.update(parts[-1], state, params)
+
+    def adam(seen: Array) -> Array:
+        mean, square = np.zeros(seen.shape[1]), np.zeros(seen.shape[1])
+        for g in seen.astype(float):
+            mean, square = 0.9 * mean + 0.1 * g, 0.999 * square + 0.001 * g * g
+        n = len(seen)
+        return -0.1 * (mean / (1 - 0.9**n)) / (np.sqrt(square / (1 - 0.999**n)) + 1e-8)
+
+    clear = np.abs(slopes[: steps + 1]).max(0) > 1e-3
+    for group, rows, part in (
+        ("body", slopes[: steps + 1, :2], clear[:2]),
+        ("head", slopes[steps : steps + 1, 2:], clear[2:]),
+    ):
+        big = part & (np.abs(rows[-1]) > 1e-3)
+        assert_same(np.asarray(updates[group])[big], adam(rows)[big], rtol=1e-2, atol=1e-3)
+
+
+def test_a_row_that_is_reset_after_thousands_of_steps_moves_three_times_the_rate() -> None:
+    adam, params = optax.adam(0.1), {"w": jnp.ones((3, 2))}
+    update = jax.jit(adam.update)
+    state = adam.init(params)
+    for _ in range(5000):
+        _, state = update(params, state, params)
+    dead = {"w": jnp.array([[True], [False], [False]])}
+    state = optax.tree.map_params(adam, lambda old, dead: jnp.where(dead, 0, old), state, dead)
+    assert state[0].count == 5000
+    updates, _ = update(params, state, params)
+    assert_same(updates["w"], np.array([[-0.316] * 2, [-0.1] * 2, [-0.1] * 2]), rtol=1e-2, atol=1e-3)

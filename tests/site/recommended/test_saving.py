@@ -192,17 +192,22 @@ def the_best(losses: list[float]) -> None:
     """Save a step for each loss, and look which the policies keep.
 
     Raises:
-        AssertionError: they are not the newest two, or not one of the smallest loss.
+        AssertionError: they are not the newest two, not one of the smallest loss, or not the newest and such a one.
     """
     policies = ocp.training.preservation_policies
     best = policies.BestN(n=1, reverse=True, get_metric_fn=lambda m: m["loss"])
-    for policy, newest in ((policies.LatestN(2), True), (best, False)):
+    both = policies.AnyPreservationPolicy([policies.LatestN(1), best])
+    for policy, newest in ((policies.LatestN(2), True), (best, False), (both, None)):
         with TemporaryDirectory() as place, ocp.training.Checkpointer(place, preservation_policy=policy) as saved:
             for step, loss in enumerate(losses):
                 saved.save(step, {"w": jnp.ones(2)}, metrics={"loss": loss})
             kept = [checkpoint.step for checkpoint in saved.checkpoints]
         if newest:
             assert kept == [*range(len(losses))][-2:]
+        elif newest is None:
+            others = [losses[step] for step in kept if step != len(losses) - 1]
+            assert kept[-1] == len(losses) - 1
+            assert others == [min(losses)] or (not others and losses[-1] == min(losses))
         else:
             assert [losses[step] for step in kept] == [min(losses)]
 
