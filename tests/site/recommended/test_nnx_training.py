@@ -196,8 +196,8 @@ def test_lora_adds_a_thin_product_and_leaves_the_layers_as_they_are(x: Array, th
     fresh = nnx.Optimizer(model, optax.adam(0.05), wrt=nnx.LoRAParam)
     nnx.update(part["optimizer"], nnx.state(fresh))
     lora.lora_b[...] = thin = np.clip(thin / 8, -1, 1)
-    before = nnx.state(model, nnx.Param)
-    kept = {path: np.asarray(leaf[...]) for path, leaf in nnx.to_flat_state(before) if "lora" not in str(path)}
+    flat = nnx.to_flat_state(nnx.state(model, nnx.Param))
+    kept: dict[Any, Array] = {path: np.asarray(leaf[...]) for path, leaf in flat if "lora" not in str(path)}
     a = np.asarray(lora.lora_a[...], np.float64)
     inner = np.maximum(linear(lora.base_module, x) + x.astype(float) @ a @ thin, 0)
     off = linear(model.layers[2], inner) - 1
