@@ -1,5 +1,6 @@
 """Attacks on the answers about NumPyro: densities, shapes and draws that NumPy and SciPy know exactly, in float64."""
 
+import pickle
 from functools import cache
 from typing import Any
 
@@ -9,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import optax
 import pytest
 from flax import nnx
 from hypothesis import strategies as st
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 from numpyro.contrib.module import nnx_module, random_eqx_module
-from numpyro.infer import HMC, MCMC, SVI, Predictive, Trace_ELBO, init_to_value
+from numpyro.infer import HMC, MCMC, NUTS, SVI, Predictive, Trace_ELBO, init_to_value
 from numpyro.infer.autoguide import AutoNormal
 from numpyro.infer.util import initialize_model, log_density
 from scipy import stats
@@ -36,7 +38,8 @@ positive = st.integers(1, 12).map(lambda n: n / 4)
 def defined(anchor: str, name: str) -> Any:
     page = (
         CHAINS
-        if anchor in {"chains", "more-chains", "sharded-data", "divergences", "predictions", "blackjax"}
+        if anchor
+        in {"chains", "more-chains", "sharded-data", "divergences", "predictions", "return-sites", "resume", "blackjax"}
         else MODELS
     )
     return program(f"{page}#{anchor}", name)[name]
@@ -206,6 +209,87 @@ def test_new_data_follow_the_draws_and_old_data_come_back(seed: int, slope: floa
     np.testing.assert_allclose(found.std(0), 0.1, atol=0.03)
     back = predict(jax.random.key(seed), jnp.array(x), jnp.array(x))["y"]
     assert (np.asarray(back) == np.array(x)).all()
+
+
+@attack(f"{CHAINS}#return-sites", seed=seeds, slope=small, x=rows)
+def test_sites_of_new_rows_are_computed_anew_unless_they_are_conditioned(
+    seed: int, slope: float, x: list[float]
+) -> None:
+    model, new = defined("return-sites", "model"), jnp.array(x, jnp.float32)
+    draws = {"slope": jnp.full(3, slope), "mean": jnp.full((3, len(x) + 1), 7.0)}
+    found = Predictive(model, draws)(jax.random.key(seed), new)
+    assert set(found) == {"mean", "y"}
+    np.testing.assert_allclose(found["mean"], np.outer(np.full(3, slope), x), rtol=1e-6)
+    assert np.all(abs(found["y"] - found["mean"]) < 1)
+    for sites in (["y"], ["slope", "mean"]):
+        assert set(Predictive(model, draws, return_sites=sites)(jax.random.key(seed), new)) == set(sites)
+    old = {**draws, "mean": draws["mean"][:, 1:]}
+    assert np.all(abs(Predictive(model, old, condition_deterministic=True)(jax.random.key(seed), new)["y"] - 7) < 1)
+    if len(x) > 1:  # one row broadcasts
+        with pytest.raises(ValueError, match="Incompatible shapes"):
+            Predictive(model, draws, condition_deterministic=True)(jax.random.key(seed), new)
+
+
+@long_attack(f"{CHAINS}#resume", seed=seeds, chains=st.integers(1, 2))
+def test_a_resumed_run_is_the_rest_of_a_longer_run(seed: int, chains: int) -> None:
+    model, y = defined("resume", "model"), defined("resume", "y")
+
+    def sampler(draws: int) -> MCMC:
+        return MCMC(
+            NUTS(model),
+            num_warmup=50,
+            num_samples=draws,
+            num_chains=chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+
+    whole, first, later = sampler(20), sampler(10), sampler(10)
+    whole.run(jax.random.key(seed), y)
+    first.run(jax.random.key(seed), y)
+    later.post_warmup_state = pickle.loads(pickle.dumps(jax.device_get(first.last_state)))
+    later.run(later.post_warmup_state.rng_key, y)
+    parts = [m.get_samples(group_by_chain=True)["center"] for m in (first, later)]
+    exact = whole.get_samples(group_by_chain=True)["center"]
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), exact, rtol=1e-4, atol=1e-4)
+    assert later.last_state.adapt_state.step_size.tolist() == first.last_state.adapt_state.step_size.tolist()
+
+
+@long_attack(f"{MODELS}#svi-stop", seed=seeds, center=st.integers(-60, 60))
+def test_svi_stops_at_the_mean_and_at_nan(seed: int, center: int) -> None:
+    found_names = program(f"{MODELS}#svi-stop", "train", "svi")
+    train, svi = found_names["train"], found_names["svi"]
+    y = center + 2 * np.random.default_rng(seed).normal(size=200).astype("float32")
+    state, last, loss = svi.init(jax.random.key(seed), y), np.inf, np.inf
+    for _ in range(50):
+        state, losses = train(state, y)
+        last, loss = loss, losses.mean()
+        if not loss < last - 0.01:
+            break
+    else:
+        pytest.fail("the loss fell for too long")
+    found = svi.guide.median(svi.get_params(state))["center"]
+    exact = y.sum() / 4 / (len(y) / 4 + 1e-6)
+    assert abs(found - exact) < 0.3
+    bad = jnp.where(jnp.arange(200) == 3, jnp.nan, y)
+    with numpyro.validation_enabled(False):
+        assert np.isnan(svi.update(state, bad)[1])
+        kept, _ = svi.stable_update(state, bad)
+    for name, value in svi.get_params(kept).items():
+        assert value == svi.get_params(state)[name]
+
+
+def test_reduce_on_plateau_gets_the_loss_from_numpyro() -> None:
+    model, y = defined("svi-stop", "model"), defined("svi-stop", "y")
+    plateau = optax.contrib.reduce_on_plateau(patience=2, accumulation_size=20)
+    svi = SVI(model, AutoNormal(model), optax.chain(optax.adam(0.3), plateau), Trace_ELBO())
+    state = svi.run(jax.random.key(0), 1500, y, progress_bar=False).state
+    (found,) = [
+        leaf.scale
+        for leaf in jax.tree.leaves(state.optim_state, is_leaf=lambda leaf: hasattr(leaf, "plateau_count"))
+        if hasattr(leaf, "plateau_count")
+    ]
+    assert found < 0.5
 
 
 @attack(f"{MODELS}#discrete", data=rows, share=st.integers(1, 9).map(lambda n: n / 10))
