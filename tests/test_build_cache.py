@@ -157,9 +157,9 @@ def test_wordings_are_in_the_index_and_not_in_the_page(book: Book) -> None:
 def test_a_folder_that_cannot_be_written_only_costs_time(tmp_path: Path) -> None:
     (tmp_path / "made").write_text("a file in the place of the folder")
     kept = BuildCache(tmp_path / "made")
-    assert kept.made("pages", "index.md", 1, lambda: "once") == "once"
-    assert kept.made("pages", "index.md", 1, lambda: "twice") == "once"
-    assert BuildCache(tmp_path / "made").made("pages", "index.md", 1, lambda: "again") == "again"
+    assert kept.get_or_make("pages", "index.md", 1, lambda: "once") == "once"
+    assert kept.get_or_make("pages", "index.md", 1, lambda: "twice") == "once"
+    assert BuildCache(tmp_path / "made").get_or_make("pages", "index.md", 1, lambda: "again") == "again"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from livepages.integrations.build_cache import BuildCache
-from livepages.integrations.prerender import Ahead
+from livepages.integrations.prerender import Prerenderer
 from tests.conftest import HANG, Site, process_ends
 from tests.prepared import Commands
 
@@ -28,7 +28,7 @@ def wait_for(file: Path) -> str:
 
 
 def test_the_last_come_first_and_what_fails_is_left_to_the_build(tmp_path: Path) -> None:
-    ahead, order = Ahead(1), tmp_path / "order"
+    ahead, order = Prerenderer(1), tmp_path / "order"
 
     def note(task: int) -> None:
         print("nobody reads this")
@@ -48,7 +48,7 @@ def test_the_last_come_first_and_what_fails_is_left_to_the_build(tmp_path: Path)
 
 
 def test_several_share_the_tasks(tmp_path: Path) -> None:
-    ahead = Ahead(2)
+    ahead = Prerenderer(2)
     ahead.begin(range(4), lambda task: (tmp_path / str(task)).write_text(str(os.getpid())))
     pids = [wait_for(tmp_path / str(task)) for task in range(4)]
     ahead.end()
@@ -56,7 +56,7 @@ def test_several_share_the_tasks(tmp_path: Path) -> None:
 
 
 def test_one_that_waits_for_ever_is_ended(tmp_path: Path) -> None:
-    ahead = Ahead(1)
+    ahead = Prerenderer(1)
 
     def wait(task: int) -> None:
         (tmp_path / "pid").write_text(str(os.getpid()))

@@ -88,7 +88,7 @@ class ForkServer:
     def __init__(self, runtime: Runtime) -> None:
         if not hasattr(os, "fork"):
             raise WorkerError(_NO_FORK)
-        self._folder = _made("")
+        self._folder = _make_folder("")
         command = [sys.executable, "-P", "-m", "livepages.worker", runtime.name, str(self._folder)]
         environment = page_environment(runtime)
         # In a session of its own: what is sent to the group of the build must not keep it from tidying up.
@@ -113,7 +113,7 @@ class ForkServer:
         Raises:
             WorkerError: there cannot be one.
         """
-        return _made(str(self._folder))
+        return _make_folder(str(self._folder))
 
     def start(self, job: Job) -> Process:
         """Fork a process for a job.
@@ -163,7 +163,7 @@ class ForkServer:
                 process.end(None)
 
 
-def _made(parent: str) -> Path:
+def _make_folder(parent: str) -> Path:
     try:
         return Path(tempfile.mkdtemp(prefix="livepages-", dir=parent or None))
     except OSError as error:

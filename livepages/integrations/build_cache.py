@@ -50,7 +50,7 @@ class BuildCache:
             with suppress(OSError):
                 file.unlink()
 
-    def made(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
+    def get_or_make(self, kind: str, name: str, given: object, make: Callable[[], Any]) -> Any:
         """Return the kept value that was made from equal things; if there is none, call `make` and keep its value."""
         key = self.key(given)
         value = self.get(kind, name, key)

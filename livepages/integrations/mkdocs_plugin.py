@@ -37,7 +37,7 @@ from livepages.integrations.link_warnings import LinkWarnings
 from livepages.integrations.mkdocs_course import changed_course, may_change
 from livepages.integrations.page_cache import appended_files, convert_once
 from livepages.integrations.post_build import finish, finish_executed
-from livepages.integrations.prerender import Ahead
+from livepages.integrations.prerender import Prerenderer
 from livepages.integrations.progress import Progress
 from livepages.integrations.questions import linked_data, take_questions
 from livepages.integrations.search import Index, plugin_of_theme
@@ -74,12 +74,12 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._emptied = True  # whether MkDocs empties the site's folder before it builds
         self._former: FormerSite | None = None  # the files that it would delete, until pages are written
         self._saves: Saves | None = None
-        self._kept = BuildCache(Path())
-        self._index = Index(self._kept)
+        self._cache = BuildCache(Path())
+        self._index = Index(self._cache)
         self._content: str | None = None
         self._build: Build | None = None
         self._conversion: Conversion | None = None
-        self._ahead = Ahead((os.cpu_count() or 1) - 1)
+        self._prerenderer = Prerenderer((os.cpu_count() or 1) - 1)
         self._docs = Path()
         self._links = LinkWarnings()
         self._begun = False  # whether this build has brought the pages up to date
@@ -109,10 +109,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if self._build:
                 self._build.engine.close()
             self._build = Build(Engine(project, Runner(nice=BEHIND if self._serving else 0)))
-            self._kept = BuildCache(project.cache / "made")
-            self._index = Index(self._kept)
+            self._cache = BuildCache(project.cache / "made")
+            self._index = Index(self._cache)
             self._background = ServeScheduler(self._build, self._again, log.info) if self._serving else None
-        self._kept.settings = digest(self._settings(config))
+        self._cache.settings = digest(self._settings(config))
         self._converted, self._files = 0, None
         self._conversion = Conversion(self._build)
         config.mdx_configs["livepages"] = {"conversion": self._conversion}
@@ -219,10 +219,10 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         path = self._path(page)
         self._converts(path)
         failed = partial(self._not_shown, path) if self._serving else None
-        convert_once(page, self._current(), path, self._kept, self._convert_ahead, failed)
+        convert_once(page, self._current(), path, self._cache, self._prerender, failed)
         return markdown
 
-    def _convert_ahead(self, page: MkDocsPage, config: MkDocsConfig, files: Files) -> None:
+    def _prerender(self, page: MkDocsPage, config: MkDocsConfig, files: Files) -> None:
         """Convert later pages on other processors, if more than one page is to be converted."""
         self._converted += 1
         if self._converted == 2 and self._files is None:
@@ -236,11 +236,11 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
                 page.render(config, files)
 
             later = list(dropwhile(lambda file: file.page is not page, files.documentation_pages()))[1:]
-            self._ahead.begin([file.page for file in later if file.page], convert)
+            self._prerenderer.begin([file.page for file in later if file.page], convert)
 
-    def _end_ahead(self) -> None:
-        for pid in self._ahead.end():
-            self._kept.drop_unfinished(pid)
+    def _end_prerendering(self) -> None:
+        for pid in self._prerenderer.end():
+            self._cache.drop_unfinished(pid)
 
     def _not_shown(self, path: Path, message: str) -> str:
         """A page that cannot be converted, as HTML. An exception would bring the server to a standstill."""
@@ -301,7 +301,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:
         """Report the failures of the conversion, before any page is written."""
-        self._end_ahead()
+        self._end_prerendering()
         build = self._current()
         project = build.engine.project
         for path in build.last if self._serving else ():
@@ -311,8 +311,8 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         self._files = files
         if self._converted > 1 and project.fences == "all":  # their other forms will have to be made too
             folder = SiteFolder(Path(config.site_dir), project.docs, self._emptied)
-            forms = Publication(project, build.guide.course, build.ran, folder, self._kept.made)
-            self._ahead.begin(forms.pages, forms.forms)
+            forms = Publication(project, build.guide.course, build.ran, folder, self._cache.get_or_make)
+            self._prerenderer.begin(forms.pages, forms.forms)
         # What is compiled depends on these options.
         templates = project.cache / f"theme-{env.trim_blocks:d}{env.lstrip_blocks:d}"
         with contextlib.suppress(OSError):  # without a cache they are compiled each time
@@ -336,7 +336,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def on_build_error(self, *, error: Exception) -> None:
         """End what still converts pages, and let pages run; put the site back if no page has been written."""
-        self._end_ahead()
+        self._end_prerendering()
         if self._former:
             self._former.put_back()
         if self._build:
@@ -344,7 +344,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
 
     def _end_build(self) -> None:
         """End what still converts pages, and let those begin that the build did not wait for."""
-        self._end_ahead()
+        self._end_prerendering()
         self._current().engine.resume()
         if self._serving:
             log.info(self._current().summary)
@@ -358,7 +358,7 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
             if build.engine.project.fences == "exec":
                 failed, lacking = finish_executed(build, site, self._log_once, self._emptied), "redirects"
             else:
-                failed = finish(build, site, self._log_once, self._kept.made, self._emptied)
+                failed = finish(build, site, self._log_once, self._cache.get_or_make, self._emptied)
                 lacking = "scripts, notebooks and Markdown"
         except ProjectError as error:
             self._refuse(str(error))

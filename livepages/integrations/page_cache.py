@@ -36,7 +36,7 @@ def convert_once(
     page: MkDocsPage,
     build: Build,
     path: Path,
-    kept: BuildCache,
+    build_cache: BuildCache,
     missed: Callable[[MkDocsPage, MkDocsConfig, Files], None],
     failed: Callable[[str], str] | None = None,
 ) -> None:
@@ -53,11 +53,11 @@ def convert_once(
         given = page.markdown, page.meta, build.cache_key(path, page.markdown or ""), "\n".join(addresses)
         counted = _LOGGER.isEnabledFor(logging.WARNING)  # otherwise, as with --quiet, a page with warnings may be kept
         appended = [file.read_text(encoding="utf-8", errors="replace") for file in appended_files(config)]
-        key = kept.key([*given, appended, counted])
+        key = build_cache.key([*given, appended, counted])
         executed = _EXECUTED[build.engine.project.fences]
         once = not executed.search(page.markdown or "") and all(map(_makes_all_of_text, config.markdown_extensions))
         if once:
-            if (known := kept.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
+            if (known := build_cache.get("pages", page.file.src_uri, key)) and _restore(page, known, files):
                 return
             missed(page, config, files)
         faults = len(build.failures)
@@ -71,7 +71,7 @@ def convert_once(
                 return
         warned |= bool(warnings.get_counts())
         if once and not warned and len(build.failures) == faults:
-            kept.put("pages", page.file.src_uri, key, _state(page))
+            build_cache.put("pages", page.file.src_uri, key, _state(page))
 
     page.render = render  # type: ignore[method-assign]
 

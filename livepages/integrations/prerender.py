@@ -10,7 +10,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Ahead:
+class Prerenderer:
     """Processes that convert pages from the last one on, while the build converts them from the first one on.
 
     Their results are in the `BuildCache`. The build never waits for them: it converts every page itself that they

@@ -18,8 +18,8 @@ def plugin_of_theme(config: MkDocsConfig, name: str) -> Any:
 class Index:
     """The entries of each page in the theme's search index."""
 
-    def __init__(self, kept: BuildCache) -> None:
-        self._kept = kept
+    def __init__(self, cache: BuildCache) -> None:
+        self._cache = cache
         self._wordings: dict[str, dict[str, tuple[str, ...]]] = {}
         self._entries: list[Any] = []
         self._before = 0
@@ -35,18 +35,18 @@ class Index:
         index = getattr(getattr(search, "provider", search), "search_index", None)  # MaterialX has it in a provider
         self._entries = index.entries if index else []
         self._before = len(self._entries)
-        self._key = self._kept.key([page.content, page.url, page.title, page.meta, self._wordings_of(page)])
-        return index is not None and self._kept.get("search", page.file.src_uri, self._key) is not None
+        self._key = self._cache.key([page.content, page.url, page.title, page.meta, self._wordings_of(page)])
+        return index is not None and self._cache.get("search", page.file.src_uri, self._key) is not None
 
     def keep(self, page: MkDocsPage) -> None:
         """Keep the entries just added, each with its wordings; or put those in their place that are known."""
-        known = self._kept.get("search", page.file.src_uri, self._key)
+        known = self._cache.get("search", page.file.src_uri, self._key)
         if known is None:
             known = self._entries[self._before :]
             for entry in known:
                 if wordings := self._wordings_of(page).get(entry["location"].partition("#")[2]):
                     entry["wordings"] = wordings
-            self._kept.put("search", page.file.src_uri, self._key, known)
+            self._cache.put("search", page.file.src_uri, self._key, known)
         self._entries[self._before :] = known
 
     def _wordings_of(self, page: MkDocsPage) -> dict[str, tuple[str, ...]]:
