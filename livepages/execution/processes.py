@@ -97,7 +97,7 @@ class ForkServer:
         )
         self._processes: dict[str, Process] = {}
         self._lock = threading.Lock()
-        self._over = False
+        self._ended = False
         self.has_forked = False
         self._listener = threading.Thread(target=self._listen, name="livepages-server", daemon=True)
         self._listener.start()
@@ -105,7 +105,7 @@ class ForkServer:
     @property
     def alive(self) -> bool:
         """Return whether it can fork."""
-        return not self._over and self._process.poll() is None
+        return not self._ended and self._process.poll() is None
 
     def new_folder(self) -> Path:
         """An empty folder for a run.
@@ -123,7 +123,7 @@ class ForkServer:
         """
         process = Process()
         with self._lock:
-            if self._over:
+            if self._ended:
                 raise ServerLostError
             self._processes[job.folder] = process
             assert self._process.stdin is not None
@@ -157,7 +157,7 @@ class ForkServer:
                             with self._lock:
                                 self._processes.pop(folder).end(status)
         with self._lock:
-            self._over = True
+            self._ended = True
             for process in self._processes.values():
                 process.end_group()
                 process.end(None)

@@ -18,7 +18,7 @@ from livepages.integrations.build_cache import digest
 from livepages.integrations.executed import ExecutedPages
 from livepages.integrations.listing import hint, summary
 from livepages.records import Records, check_blocks, check_page, records_named
-from livepages.rendering import Failing, anchors, anchors_made, status
+from livepages.rendering import Failing, anchors, anchors_of_run, status
 from livepages.source import Inventory, Page, read_inventories
 
 # The environment variable under which a build runs nothing, and fails if the run of a page is not kept.
@@ -232,12 +232,12 @@ class Build:
         page = self.pages.get(path)
         return (page, self.run_of(page)) if page else None
 
-    def anchors_made(self, path: Path) -> set[str] | None:
-        """The anchors that a page has by its run, as `rendering.anchors_made`; None also if it cannot be read."""
+    def anchors_of_run(self, path: Path) -> set[str] | None:
+        """The anchors that a page has by its run, as `rendering.anchors_of_run`; None also if it cannot be read."""
         page = self.pages.get(path)
         if page is None:
             return None if any(failure.page == self.engine.project.name(path) for failure in self.unread) else set()
-        return anchors_made(page, self.run_of(page))
+        return anchors_of_run(page, self.run_of(page))
 
     def failing(self, path: Path) -> list[Failing]:
         """The places at which a page fails; none if it cannot be read, because then it shows nothing but that."""

@@ -28,7 +28,7 @@ from livepages.integrations.listing import (
 )
 from livepages.integrations.progress import Progress
 from livepages.integrations.shards import START, seconds, shard
-from livepages.records import Host, Records, check_host_name, check_page, compare, left_behind, record, write
+from livepages.records import Host, Records, check_host_name, check_page, compare, former_records, record, write
 from livepages.rendering import status
 from livepages.source import MARKDOWN, Page, Project, ProjectError, closest, find_project, read_inventories
 
@@ -292,7 +292,7 @@ def _check(_: argparse.Namespace, project: Project) -> int:
             for of_page in by_page(outdated):
                 what = f"has no up-to-date record on {host}{and_more(of_page)}; run `livepages record --host {host}`"
                 failed.append(Failure(of_page[0].page, of_page[0].line, of_page[0].line, what))
-    renamed = {file: page.name for page in pages if page.program for file in left_behind(project, page)}
+    renamed = {file: page.name for page in pages if page.program for file in former_records(project, page)}
     for file in records.orphans(pages):
         if file.is_relative_to(project.records / project.reference):
             new = renamed.get(file)

@@ -137,7 +137,7 @@ class _Show(Preprocessor):
 
     def _stamp(self, build: Build, page: Page, run: Run) -> str:
         place = build.guide.course.place(page.path)
-        more = "" if self.is_unaided else rendering.at_end(place, build.guide.more_downloads(page))
+        more = "" if self.is_unaided else rendering.footer_html(place, build.guide.more_downloads(page))
         notebook = quote(posixpath.basename(place.notebook))
         return rendering.stamp(run, build.engine.project.runtime.version_label, notebook, more)
 

@@ -255,9 +255,9 @@ class LivePagesPlugin(BasePlugin[NoOptions]):
         """Add the anchors of blocks to those that MkDocs finds in the Markdown, and take out the questions."""
         self._converts(None)
         anchors = re.findall(r'<div class="live-anchor" id="([^"]*)"', html)
-        made = self._current().anchors_made(self._path(page))  # of which no link must be told that they are missing
+        by_run = self._current().anchors_of_run(self._path(page))  # of which no link must be told that they are missing
         present = page.present_anchor_ids or set()
-        page.present_anchor_ids = None if made is None else present.union(anchors, made)
+        page.present_anchor_ids = None if by_run is None else present.union(anchors, by_run)
         if self._serving:
             html = with_failing(html, self._current().failing(self._path(page)))
         html, questions = take_questions(html)

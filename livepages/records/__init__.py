@@ -7,7 +7,7 @@ from livepages.records.entries import FAILED, NOT_RUN, Entry
 from livepages.records.files import write
 from livepages.records.model import Host, RecordedOutcome, Seen, entry, newest, short_key
 from livepages.records.recording import check_host_name, record, used_files
-from livepages.records.store import Records, left_behind, records_named
+from livepages.records.store import Records, former_records, records_named
 
 __all__ = [
     "FAILED",
@@ -26,7 +26,7 @@ __all__ = [
     "compare",
     "differ",
     "entry",
-    "left_behind",
+    "former_records",
     "newest",
     "record",
     "records_named",

@@ -13,7 +13,7 @@ from livepages.records.entries import Entry
 from livepages.records.files import write
 from livepages.records.formats import host_text, page_text
 from livepages.records.model import Host, PageRecord, entry, short_content
-from livepages.records.store import Records, left_behind, page_file
+from livepages.records.store import Records, former_records, page_file
 from livepages.source import Page, Project, ProjectError
 from livepages.worker import Runtime
 
@@ -69,7 +69,7 @@ def record(project: Project, name: str, ran: Iterable[tuple[Page, Run]], partial
     for page, run in ran:
         if not page.program:
             continue
-        for file in left_behind(project, page):
+        for file in former_records(project, page):
             of = file.relative_to(project.records).parts[0]
             if not (new := page_file(project, of, page)).exists():
                 changed += _move(file, new)

@@ -136,7 +136,7 @@ class Records:
         return Failure(self._project.name(file), error.line, 0, what)
 
 
-def left_behind(project: Project, page: Page) -> list[Path]:
+def former_records(project: Project, page: Page) -> list[Path]:
     """The records, of any host, under a name that a page had (``redirect_from``) and no page has now."""
     found = [file for name in page.redirect_from for file in records_named(project, project.docs / name)]
     return [file for file in found if not _pages_of(project, file)]

@@ -30,7 +30,7 @@ def _section(page: Page, block: Block) -> str:
     return above[-1] if above else "start"
 
 
-def anchors_made(page: Page, run: Run) -> set[str] | None:
+def anchors_of_run(page: Page, run: Run) -> set[str] | None:
     """The anchors that a page has by its run: those in output that is HTML, and while it runs, those that may come.
 
     None if output that is still missing may bring any anchors.

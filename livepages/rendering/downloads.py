@@ -47,7 +47,7 @@ def _href(place: SitePaths, form: str) -> str:
     return f'data-live-form="{form}" href="{quote(posixpath.basename(getattr(place, form)))}"'
 
 
-def at_end(place: SitePaths, more: str) -> str:
+def footer_html(place: SitePaths, more: str) -> str:
     """Return the end of a page as HTML: its downloads, `more` of them, and the button that runs it."""
     return (
         f'<span class="live-downloads">Take it with you: <a {_href(place, "script")} download>script</a>, '
