@@ -130,6 +130,15 @@ def test_what_follows_stays_where_it_is(visit: Visit) -> None:
     assert below.bounding_box() == before
 
 
+def test_a_value_is_beside_its_slider_on_a_phone(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 320, "height": 800})
+    slider = visit.page.get_by_role("slider", name="degrees").bounding_box()
+    output = visit.page.locator(".live-controls output").first.bounding_box()
+    assert slider and output
+    assert slider["x"] + slider["width"] <= output["x"]
+    assert slider["y"] < output["y"] + output["height"] / 2 < slider["y"] + slider["height"]
+
+
 def test_a_change_is_announced_to_screen_readers(visit: Visit) -> None:
     expect(visit.page.locator(".live-values").first).to_have_attribute("aria-live", "polite")
     hidden = visit.page.locator(".live-values").first.aria_snapshot()
