@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import lineax as lx  # type: ignore[import-untyped]
 import numpy as np
 import optimistix as optx
+import pytest
 from hypothesis import strategies as st
 
 from tests.site.recommended.attack import program, slow_attack
@@ -32,6 +33,74 @@ def defined(anchor: str, name: str, *wrappers: Callable[..., Any]) -> Any:
     for wrap in wrappers:
         found = wrap(found)
     return found
+
+
+@slow_attack(
+    f"{ANSWERS}#jump-state",
+    doses=st.lists(small, min_size=4, max_size=4),
+    gaps=st.lists(st.integers(0, 6), min_size=4, max_size=4),
+    rate=st.integers(0, 8).map(lambda n: n / 4),
+)
+def test_doses_decay_exactly_and_differentiably(doses: list[int], gaps: list[int], rate: float) -> None:
+    """Times may be equal; the derivative is that of the sum of exponentials."""
+    before = defined("jump-state", "before_each_dose", jax.jit)
+    slope = defined("jump-state", "before_each_dose", lambda f: jax.jit(jax.jacrev(f)))
+    times = np.concatenate([[0], np.cumsum(gaps)]).astype("float32")
+    ages = np.maximum(times[1:, None] - times[:-1], 0)
+    given = np.tril(np.broadcast_to(doses, (4, 4)))
+    args = (rate, jnp.array(doses, jnp.float32), jnp.array(times))
+    np.testing.assert_allclose(before(*args), (given * np.exp(-rate * ages)).sum(1), atol=2e-3)
+    np.testing.assert_allclose(slope(*args), (-ages * given * np.exp(-rate * ages)).sum(1), atol=2e-2)
+
+
+@slow_attack(f"{ANSWERS}#continue", position=small, speed=small)
+def test_a_continued_solve_takes_the_steps_of_one_solve(position: int, speed: int) -> None:
+    ten_steps, names = defined("continue", "ten_steps"), defined("continue", "names")
+    y0 = jnp.array([position, speed], jnp.float32)
+    found, steps = ten_steps(0.0, y0, {}), 0
+    while found.result == diffrax.RESULTS.max_steps_reached:
+        steps += int(found.stats["num_steps"])
+        assert found.stats["num_steps"] == 10
+        found = ten_steps(found.ts[-1], found.ys[-1], {name: getattr(found, name) for name in names})
+    steps += int(found.stats["num_steps"])
+    field = diffrax.ODETerm(lambda t, y, args: jnp.stack([y[1], -y[0]]))
+    whole = diffrax.diffeqsolve(field, diffrax.Tsit5(), 0.0, 20.0, None, y0, stepsize_controller=PID)
+    assert abs(steps - int(whole.stats["num_steps"])) <= 1
+    np.testing.assert_allclose(found.ys, whole.ys, atol=1e-4)
+    exact = np.array([[np.cos(20), np.sin(20)], [-np.sin(20), np.cos(20)]]) @ [position, speed]
+    np.testing.assert_allclose(found.ys[-1], exact, atol=5e-3)
+
+
+def test_after_a_jump_the_solver_has_to_be_told() -> None:
+    save = diffrax.SaveAt(t1=True, solver_state=True, controller_state=True, made_jump=True)
+    solve = partial(
+        diffrax.diffeqsolve,
+        diffrax.ODETerm(lambda t, y, args: -y),
+        diffrax.Tsit5(),
+        dt0=None,
+        stepsize_controller=PID,
+        saveat=save,
+    )
+    first = solve(t0=0.0, t1=1.0, y0=1.0)
+    states = {"solver_state": first.solver_state, "controller_state": first.controller_state}
+    start = first.ys[-1] + 10
+    error = [
+        abs(float(solve(t0=1.0, t1=2.0, y0=start, made_jump=jump, **states).ys[-1] - start * np.exp(-1)))
+        for jump in (first.made_jump, True)
+    ]
+    assert error[1] < 1e-4
+    assert error[0] > 1e-3
+
+
+def test_backward_in_time_the_times_to_save_fall() -> None:
+    solve = partial(
+        diffrax.diffeqsolve, diffrax.ODETerm(lambda t, y, args: -2 * y), diffrax.Tsit5(), 1.0, 0.0, -0.1, 1.0
+    )
+    times = jnp.linspace(1, 0, 5)
+    found = solve(saveat=diffrax.SaveAt(ts=times)).ys
+    np.testing.assert_allclose(found, np.exp(2 * (1 - np.asarray(times))), rtol=1e-3)
+    with pytest.raises(RuntimeError, match="increasing or decreasing"):
+        solve(saveat=diffrax.SaveAt(ts=times[::-1]))
 
 
 @partial(jax.jit, static_argnums=0)
