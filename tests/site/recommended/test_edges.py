@@ -390,6 +390,7 @@ def test_indices_that_checkify_does_not_report_are_named() -> None:
         "debug/checkify.md",
         "`index_checks` does not cover the indices of `jnp.put`, `lax.switch`, `jax.nn.one_hot` or a [mutable",
     )
+    says("debug/checkify.md", "nor, on jax 0.12, of `jnp.insert`.")
 
     def reported(function: Any) -> bool:
         checked = checkify.checkify(function, errors=checkify.index_checks)
@@ -410,3 +411,16 @@ def test_indices_that_checkify_does_not_report_are_named() -> None:
         lambda x, i: jax.new_ref(x)[i],
     ):
         assert not reported(function)
+    assert reported(lambda x, i: jnp.insert(x, i, 1.0)) == (jax.__version_info__ < (0, 12))
+
+
+def test_one_value_per_channel_makes_the_running_variance_nan() -> None:
+    says(
+        "start/pytorch.md",
+        "With a single value per channel, the running variance becomes NaN; PyTorch raises an error.",
+    )
+    norm = program("start/pytorch.md", "batch_norm")["batch_norm"]
+    params, stats = {"scale": jnp.ones(2), "bias": jnp.zeros(2)}, {"mean": jnp.zeros(2), "var": jnp.ones(2)}
+    for count, finite in (1, False), (2, True):
+        x = jnp.arange(2.0 * count).reshape(count, 1, 1, 2)
+        assert np.isfinite(norm(params, stats, x, True)[1]["var"]).all() == finite

@@ -122,8 +122,8 @@ def test_minus_one_is_the_last_and_sums_of_means_are_divided_as_stated() -> None
 
 
 def test_positions_in_a_matrix_are_not_those_of_a_row_as_stated() -> None:
-    shows(f"{SHAPES}#first-true", "the expression for the last position is for one axis only")
-    shows(f"{SHAPES}#sort-and-top-k", "In a matrix, that expression reverses the rows, and not each row.")
+    shows(f"{SHAPES}#first-true", "The expression for the last position is for one axis only.")
+    shows(f"{SHAPES}#sort-and-top-k", "For a matrix, that expression reverses the order of the rows.")
     x = jnp.array([[1, 5], [5, 2]])
     assert jnp.argmax(x) == 1 and x.size - 1 - jnp.argmax(x[::-1]) != 2
     x = jnp.array([[1, 5], [2, 9]])
