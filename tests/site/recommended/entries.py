@@ -118,6 +118,8 @@ def _code(name: str, raising: bool, changes: tuple[tuple[str, str], ...], given:
     for block in _page(name.partition("#")[0]).program:
         if block.index >= blocks[0].index:
             break
+        if block.namespace != blocks[0].namespace:
+            continue
         for statement in ast.parse(block.code).body:
             order.append(statement)
             for bound, anew in _binds(statement):

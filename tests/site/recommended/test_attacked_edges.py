@@ -46,7 +46,10 @@ def test_a_donated_array_is_as_large_as_its_dtype_makes_it(dtype: str, capsys: p
 def test_bytes_of_arrays_on_several_devices_are_counted_as_stated() -> None:
     shows(f"{MEMORY}#donation-works", "For arrays divided among devices, the number is for one device.")
     shows(f"{MEMORY}#memory-grows", "If every device has a copy of an array, `nbytes` counts only one copy.")
-    says("speed/donation.md", "`live_mb` counts such memory twice, but copies on several devices once.")
+    says(
+        "speed/donation.md",
+        "`live_mb` counts such memory twice. Of an array with a copy on each of several devices, it counts one copy.",
+    )
     devices = mesh(4)
     x = jax.ShapeDtypeStruct((1000,), jnp.float32, sharding=NamedSharding(devices, P("data")))
     compiled: Any = jax.jit(lambda x: 2 * x, donate_argnums=0).lower(x).compile()

@@ -152,7 +152,7 @@ def test_one_label_counts_for_all_examples_as_stated() -> None:
 
 
 def test_a_distance_of_zero_has_no_slope_as_stated() -> None:
-    says("basics/vmap.md", "The gradient of `distance` is [NaN between equal points](kinks.md).")
+    says("basics/vmap.md", "If two points are equal, [the gradient of their `distance` is NaN](kinks.md).")
     slope: Any = jax.grad(program("basics/vmap.md", "distance")["distance"])
     assert jnp.isnan(slope(jnp.ones(2), jnp.ones(2))).all() and jnp.isfinite(slope(jnp.ones(2), jnp.zeros(2))).all()
 
